@@ -279,6 +279,8 @@ static void connections_end(struct edge *e, struct edge_connection *c)
 
 	edge_set_opening(e, c, false);
 	edge_opener_leave(e, c);
+	if (unlikely(e->lc->lb->access != NULL))
+		edge_access_lost(e, c);
 	if (unlikely(e->lc->trace != NULL))
 		trace_connection(e->lc, c->handle, TRACE_CLOSED, c->tcp.state == TCP_TIME_WAIT, 0);
 	if (flow != NULL && c->tcp.state == TCP_TIME_WAIT) {

@@ -87,6 +87,16 @@ bool edge_replay(struct lcore *lc, const struct flow *flow, uint64_t tag, uint8_
 /* Once per ms: ends requests that come too slowly, and resets readers that are too slow. */
 void edge_housekeeping(struct lcore *lc);
 
+/* A worker answered the request of <slot>, or its time there is over: the access log tells when. It
+ * is said before edge_reply() and edge_notice(); <flow> may be of UDP. */
+void edge_access_worker(const struct lcore *lc, const struct flow *flow, const struct slot *slot);
+static inline void edge_note_worker(const struct lcore *lc, const struct flow *flow,
+				    const struct slot *slot)
+{
+	if (unlikely(lc->lb->access != NULL))
+		edge_access_worker(lc, flow, slot);
+}
+
 /* Send what is due. Returns the number of segments. */
 unsigned int edge_transmit(struct lcore *lc);
 

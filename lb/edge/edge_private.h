@@ -103,6 +103,8 @@ struct edge_request {
 	uint64_t tag;               /* the framing's */
 	uint64_t size, placed;      /* bytes; <size>: STREAM_SIZE_UNKNOWN until its END */
 	uint64_t arrived, deadline; /* TSC */
+	/* TSC, for the access log: when a worker got it, 0: none did; when it answered */
+	uint64_t given_at, back_at;
 	uint32_t number;            /* of the stream: the slot's tag */
 	uint16_t service;           /* the connection's, or one with its address */
 	uint8_t priority;
@@ -727,6 +729,13 @@ bool edge_rewrite_begin(struct edge *e, struct edge_connection *c, struct edge_r
 int edge_rewrite_run(struct edge *e, struct edge_rewrite *w);
 /* Gives it back, with the packets that it still has. */
 void edge_rewrite_end(struct edge *e, struct edge_request *r);
+
+/* --- access.c --------------------------------------------------------------------------------- */
+
+/* Requests are told of, if there is an access log. */
+void edge_access_begin(struct edge *e);
+/* The connection ends: those that were not answered are told of. */
+void edge_access_lost(const struct edge *e, const struct edge_connection *c);
 
 /* --- tso.c ------------------------------------------------------------------------------------ */
 

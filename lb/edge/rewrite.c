@@ -192,6 +192,7 @@ int edge_rewrite_init(struct edge *e)
 	e->kserve->find = rewrite_find;
 	e->kserve->next = rewrite_next;
 	e->kserve->count = rewrite_count;
+	edge_access_begin(e);
 	e->grpc = rte_zmalloc("grpc", grpc_room_bytes(REWRITE_SESSIONS, REWRITE_STREAMS),
 			      RTE_CACHE_LINE_SIZE);
 	if (e->grpc == NULL ||

@@ -33,8 +33,18 @@ static const struct {
 	{"/inference.GRPCInferenceService/ServerLive", GRPC_SERVER_LIVE},
 	{"/inference.GRPCInferenceService/ServerReady", GRPC_SERVER_READY},
 	{"/inference.GRPCInferenceService/ServerMetadata", GRPC_SERVER_METADATA},
+	{"/inference.GRPCInferenceService/ModelStatistics", GRPC_MODEL_STATISTICS},
+	{"/inference.GRPCInferenceService/RepositoryIndex", GRPC_REPOSITORY_INDEX},
 	{"/grpc.health.v1.Health/Check", GRPC_HEALTH_CHECK},
 };
+
+const char *grpc_rpc_name(uint8_t rpc)
+{
+	for (size_t i = 0; i < sizeof(session_rpcs) / sizeof(session_rpcs[0]); i++)
+		if (session_rpcs[i].rpc == rpc)
+			return strrchr(session_rpcs[i].path, '/') + 1;
+	return NULL;
+}
 
 static bool session_is(const uint8_t *bytes, size_t n, const char *text)
 {

@@ -29,7 +29,10 @@ enum grpc_rpc {
 	GRPC_MODEL_CONFIG,
 	GRPC_MODEL_INFER,
 	GRPC_MODEL_STREAM_INFER,
+	/* of one model, or of all: */
+	GRPC_MODEL_STATISTICS,
 	GRPC_HEALTH_CHECK,
+	GRPC_REPOSITORY_INDEX,
 };
 
 enum grpc_reads {
@@ -105,6 +108,9 @@ size_t grpc_room_bytes(uint32_t sessions, uint32_t streams);
 int grpc_room_init(struct grpc_room *room, struct kserve_room *kserve, uint32_t sessions,
 		   uint32_t streams);
 void grpc_room_fini(struct grpc_room *room);
+
+/* A method's name without its service; NULL: there is none. */
+const char *grpc_rpc_name(uint8_t rpc);
 
 /* NULL: no memory. <streams>: open at once. */
 struct grpc_session *grpc_session_open(struct grpc_room *room, uint32_t streams);

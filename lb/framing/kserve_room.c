@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "grpc/status.h"
+
 /* A reader that reads on keeps its place. */
 #define ROOM_PROGRESS 65536
 
@@ -130,6 +132,43 @@ struct kserve_asked *kserve_room_ask(struct kserve_room *room, struct stream *s)
 	return a;
 }
 
+void kserve_room_keep_id(struct kserve_asked *asked, const struct kserve_infer *infer)
+{
+	memcpy(asked->id, infer->id, infer->id_length);
+	asked->id_length = infer->id_length;
+	asked->has_id = infer->has_id;
+}
+
+void kserve_room_tell(const struct stream *s, const struct kserve_asked *asked, uint16_t status,
+		      uint64_t bytes)
+{
+	struct kserve_told told;
+
+	if (asked->room->tell == NULL)
+		return;
+	told = (struct kserve_told){
+		.request = asked->number,
+		.status = status,
+		.service = asked->service,
+		.bytes_in = asked->bytes_in,
+		.bytes_out = bytes,
+		.call = asked->endpoint,
+		.id = asked->id,
+		.id_length = asked->id_length,
+		.is_grpc = asked->is_grpc,
+		.has_service = asked->has_service,
+		.has_id = asked->has_id,
+	};
+	asked->room->tell(asked->room, s, &told);
+}
+
+void kserve_room_lost(const struct stream *s)
+{
+	for (const struct kserve_asked *a = s->open; a != NULL; a = a->next)
+		if (!a->answered)
+			kserve_room_tell(s, a, a->is_grpc ? GRPC_CANCELLED : KSERVE_CLIENT_GONE, 0);
+}
+
 void kserve_room_forget(struct stream *s, struct kserve_asked *asked)
 {
 	struct kserve_room *room = asked->room;
@@ -237,6 +276,20 @@ void kserve_layout_leave(struct kserve_room *room, struct kserve_layout *layout)
 }
 
 /* --- services --- */
+
+struct kserve_model *kserve_room_known(struct kserve_room *room)
+{
+	struct kserve_model *m = &room->counted;
+
+	snprintf(m->name, sizeof(m->name), "%s", room->model);
+	m->versions = 0;
+	if (room->layout != NULL) {
+		m->versions = room->layout->model.versions;
+		memcpy(m->version, room->layout->model.version, sizeof(m->version));
+	}
+	m->ready = room->serving;
+	return m;
+}
 
 bool kserve_room_all_serve(struct kserve_room *room)
 {

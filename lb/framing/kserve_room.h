@@ -23,6 +23,8 @@
 #define KSERVE_HELD_MAX 4096 /* bytes of a request that are kept until its JSON was read */
 #define KSERVE_DOCUMENT 32768
 
+#define KSERVE_CLIENT_GONE 499 /* status of a request whose client did not wait for its answer */
+
 /* A model as it was when requests for it came. */
 struct kserve_layout {
 	struct kserve_layout *next; /* of the free ones */
@@ -60,6 +62,7 @@ struct kserve_asked {
 	struct kserve_asked *next; /* of its connection, or of the free ones */
 	struct kserve_room *room;
 	struct kserve_layout *layout; /* NULL: it was refused before a model was found */
+	uint32_t number;              /* of the request */
 	uint32_t max_request;         /* bytes, of its service */
 	uint64_t json_length;         /* of the answer; of one with binary outputs */
 	struct kserve_body body;
@@ -84,8 +87,12 @@ struct kserve_asked {
 	struct kserve_asked *queued; /* the next whose answer is sent in the call */
 	uint64_t written;            /* bytes of its answer's message so far */
 	uint64_t to_send;            /* those that nghttp2 has not asked for */
-	uint32_t number;             /* of the request */
 	bool told;                   /* the owner knows of it */
+	/* for who is told of requests */
+	const char *endpoint; /* a constant; NULL: there is none */
+	uint64_t bytes_in;    /* of its body, or message, as far as that is known */
+	uint16_t service;     /* the one of its model, if <has_service> */
+	bool is_grpc, has_service;
 	char error[KSERVE_ERROR_MAX];
 };
 
@@ -122,6 +129,17 @@ struct kserve_reader {
 
 TAILQ_HEAD(kserve_readers, kserve_reader);
 
+/* A request that is over, as the owner is told of it. */
+struct kserve_told {
+	uint32_t request;             /* its number */
+	uint16_t status;              /* of HTTP; or enum grpc_status */
+	uint16_t service;             /* of its model, if <has_service> */
+	uint64_t bytes_in, bytes_out; /* of bodies, or of messages */
+	const char *call, *id;        /* <call>: a constant, or NULL */
+	uint8_t id_length;
+	bool is_grpc, has_service, has_id;
+};
+
 struct kserve_room {
 	struct kserve_readers readers, free_readers;
 	struct kserve_asked *free_asked;
@@ -142,6 +160,9 @@ struct kserve_room {
 	bool (*next)(struct kserve_room *room);
 	/* Adds up what the service's workers did. */
 	void (*count)(const struct kserve_room *room, struct kserve_counters *counters);
+	/* Says how a request of the stream ended; NULL: the owner need not know. */
+	void (*tell)(struct kserve_room *room, const struct stream *s,
+		     const struct kserve_told *told);
 	struct grpc_room *grpc; /* memory of sessions */
 	/* what concerns a call */
 	bool may_open;        /* the client may have another session of HTTP/2 */
@@ -171,6 +192,9 @@ static inline void kserve_room_rewind(struct kserve_room *room)
 	while (room->service != room->service_of_connection)
 		room->next(room);
 }
+/* The current service's model, as far as documents of many have it; its counters are not. It is
+ * valid until the next call. */
+struct kserve_model *kserve_room_known(struct kserve_room *room);
 /* Has each service of the address workers? The connection's is the current one then. */
 bool kserve_room_all_serve(struct kserve_room *room);
 
@@ -195,6 +219,19 @@ struct kserve_asked *kserve_room_ask(struct kserve_room *room, struct stream *s)
 /* Its answer was written; its body was read: gives it back when both are so. */
 void kserve_room_answered(struct stream *s, struct kserve_asked *asked);
 void kserve_room_was_read(struct stream *s, struct kserve_asked *asked);
+/* The model that it asks for is the current service's. */
+static inline void kserve_room_found(struct kserve_asked *asked)
+{
+	asked->service = asked->room->service;
+	asked->has_service = true;
+}
+/* Keeps the request's own name, if it has said it. */
+void kserve_room_keep_id(struct kserve_asked *asked, const struct kserve_infer *infer);
+/* Tells the owner how it ended; <bytes>: of its answer's body or message. */
+void kserve_room_tell(const struct stream *s, const struct kserve_asked *asked, uint16_t status,
+		      uint64_t bytes);
+/* The same of all of a connection that were not answered: it ends. */
+void kserve_room_lost(const struct stream *s);
 /* Gives it back at once. */
 void kserve_room_forget(struct stream *s, struct kserve_asked *asked);
 /* The framing's release(). */

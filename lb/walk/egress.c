@@ -297,6 +297,7 @@ static void egress_send_reply(struct lcore *lc, struct link *link, struct rte_mb
 	flow = conntrack_flow_get(lc->ct, slot.flow);
 	if (unlikely(flow == NULL))
 		return lcore_drop(lc, m, LB_DROP_REPLY_NO_FLOW);
+	edge_note_worker(lc, flow, &slot);
 	/* A late reply is not sent; of a reply in several chunks, the first decides. */
 	if (unlikely(slot.deadline != 0 && slot.chunks == 0 && lc->now > slot.deadline)) {
 		egress_notice(lc, flow, path, LB_NOTICE_DEADLINE, slot.tag);

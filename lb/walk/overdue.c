@@ -31,8 +31,10 @@ static void overdue_end_slot(struct lcore *lc, struct link *link, uint32_t numbe
 		return;
 	lc->stats.drop[LB_DROP_REQUEST_TIMEOUT]++;
 	lc->service[slot->service].stats.drops++;
-	if (flow != NULL)
+	if (flow != NULL) {
+		edge_note_worker(lc, flow, slot);
 		egress_notice(lc, flow, path, LB_NOTICE_TIMEOUT, slot->tag);
+	}
 	cancel_slot(lc, link, number);
 }
 
@@ -94,8 +96,10 @@ static void overdue_give_up(struct lcore *lc, struct link *link, uint32_t number
 			return;
 		lc->stats.drop[LB_DROP_WORKER_LOST]++;
 		lc->service[slot->service].stats.drops++;
-		if (flow != NULL)
+		if (flow != NULL) {
+			edge_note_worker(lc, flow, slot);
 			egress_notice(lc, flow, path, LB_NOTICE_WORKER_LOST, slot->tag);
+		}
 		replay_forget(lc, link, number);
 	}
 	link_slot_free(link, number);
