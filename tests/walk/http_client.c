@@ -38,7 +38,7 @@ void http_take_all(struct http_client *any)
 	}
 }
 
-static void http_transmit(struct http_client *c, uint8_t flags, const void *bytes, uint32_t n)
+static void http_put(struct http_client *c, uint8_t flags, const void *bytes, uint32_t n)
 {
 	struct tcp_header h = {.seq = c->seq,
 			       .ack = flags & TCP_BIT_ACK ? c->ack : 0,
@@ -50,6 +50,7 @@ static void http_transmit(struct http_client *c, uint8_t flags, const void *byte
 	uint32_t size = tcp_header_write(&h, htons(c->port), htons(8000), tcp);
 	struct packet p = {.family = 4,
 			   .tcp = true,
+			   .source = c->source,
 			   .source_port = c->port,
 			   .bytes = tcp + 4,
 			   .n_bytes = size - 4 + n};
@@ -58,15 +59,30 @@ static void http_transmit(struct http_client *c, uint8_t flags, const void *byte
 		memcpy(tcp + size, bytes, n);
 	walk_send_frame(c->w, 0, 0, frame, packet_build(&p, frame));
 	c->seq += tcp_header_span(&h);
+}
+
+static void http_transmit(struct http_client *c, uint8_t flags, const void *bytes, uint32_t n)
+{
+	http_put(c, flags, bytes, n);
 	walk_turn(c->w);
 	http_take_all(c);
 }
 
+void http_post(struct http_client *c, const char *bytes, uint32_t n)
+{
+	http_put(c, TCP_BIT_ACK | TCP_BIT_PSH, bytes, n);
+}
+
 struct http_client *http_dial(struct walk *w, uint16_t port)
+{
+	return http_dial_from(w, NULL, port);
+}
+
+struct http_client *http_dial_from(struct walk *w, const char *source, uint16_t port)
 {
 	struct http_client *c = calloc(1, sizeof(*c));
 
-	*c = (struct http_client){.w = w, .port = port, .seq = port * 1000};
+	*c = (struct http_client){.w = w, .source = source, .port = port, .seq = port * 1000};
 	client_by_port[port] = c;
 	http_transmit(c, TCP_BIT_SYN, NULL, 0);
 	http_transmit(c, TCP_BIT_ACK, NULL, 0);
