@@ -19,7 +19,7 @@
 #include "kserve/infer.h"
 #include "kserve/model.h"
 
-#define KSERVE_SLICE    4096 /* bytes of text that a call reads or writes at most */
+#define KSERVE_SLICE    2048 /* bytes of text that a call reads or writes at most */
 #define KSERVE_HELD_MAX 4096 /* bytes of a request that are kept until its JSON was read */
 #define KSERVE_DOCUMENT 32768
 

@@ -73,6 +73,11 @@ void http_post(struct http_client *c, const char *bytes, uint32_t n)
 	http_put(c, TCP_BIT_ACK | TCP_BIT_PSH, bytes, n);
 }
 
+void http_acknowledge(struct http_client *c)
+{
+	http_put(c, TCP_BIT_ACK, NULL, 0);
+}
+
 struct http_client *http_dial(struct walk *w, uint16_t port)
 {
 	return http_dial_from(w, NULL, port);

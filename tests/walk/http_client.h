@@ -21,6 +21,8 @@ struct http_client *http_dial(struct walk *w, uint16_t port);
 struct http_client *http_dial_from(struct walk *w, const char *source, uint16_t port);
 /* Sends the bytes in a segment that waits for the next turn. */
 void http_post(struct http_client *c, const char *bytes, uint32_t n);
+/* Acknowledges what was taken, in the next turn. */
+void http_acknowledge(struct http_client *c);
 /* Sends the bytes in segments of 1,000. */
 void http_say(struct http_client *c, const char *bytes, uint32_t n);
 /* Waits and acknowledges until nothing more comes. */
