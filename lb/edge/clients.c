@@ -79,7 +79,7 @@ static bool clients_is_stalled(const struct edge *e, const struct edge_busy *b)
 	const struct tcp_connection *tcp = &b->connection->tcp;
 	uint32_t ms = tcp->snd_una == tcp->snd_nxt ? CLIENTS_STALLED_MS : CLIENTS_LOST_MS;
 
-	return b->out != NULL && e->stack.now_ms - b->progress_ms >= ms;
+	return (b->out != NULL || b->shut) && e->stack.now_ms - b->progress_ms >= ms;
 }
 
 /* The connection with bytes to send that has waited longest for a packet to be acknowledged, of
@@ -167,12 +167,14 @@ void edge_press(struct edge *e, const struct edge_client *client)
 		clients_reset(e, b, LB_DROP_TCP_READER);
 }
 
-/* Do its replies keep others from getting theirs: all clients, or its own other connections? */
+/* Do its replies keep others from getting theirs: all clients, or its own other connections? What
+ * is remembered of a request by gRPC is so until its answer was taken. */
 static bool clients_is_in_the_way(const struct edge *e, const struct edge_busy *b)
 {
 	const struct edge_client *client = b->client;
 
 	return e->replies > edge_half(e->budget) ||
+	       (kserve_room_is_short(e->kserve) && b->placement.framing->emit != NULL) ||
 	       (client->stalled > b->connection->stalled && !clients_has_own_room(e, b));
 }
 

@@ -346,7 +346,7 @@ void edge_close(struct edge *e, struct edge_connection *c)
 /* --- timers and turns ---------------------------------------------------------------------------
  */
 
-static void connections_stall(struct edge *e, struct edge_connection *c, bool stalled)
+void edge_stall(struct edge *e, struct edge_connection *c, bool stalled)
 {
 	if (stalled == c->stalled)
 		return;
@@ -373,7 +373,7 @@ static void connections_read(struct edge *e, struct edge_connection *c, bool aga
 
 	if (stalled && !c->stalled && !again)
 		connections_count_stall(e, c->busy);
-	connections_stall(e, c, stalled);
+	edge_stall(e, c, stalled);
 }
 
 static void connections_progress(struct edge *e, struct edge_connection *c, bool again)
@@ -428,7 +428,7 @@ static void connections_resume_stalled(struct edge *e)
 		e->next_stalled = TAILQ_NEXT(b, wants);
 		if (!edge_has_reply_room(e, b) && !connections_is_inside(b))
 			continue;
-		connections_stall(e, b->connection, false);
+		edge_stall(e, b->connection, false);
 		connections_progress(e, b->connection, true);
 	}
 }
@@ -584,7 +584,7 @@ bool edge_resume(struct lcore *lc)
 	connections_run_timers(e);
 	if (e->n_wait > 0)
 		connections_expire_waits(e);
-	if (unlikely(!TAILQ_EMPTY(&e->rewrites)))
+	if (unlikely(edge_next_rewrite(e) != NULL))
 		edge_resume_rewrites(e);
 	if (unlikely(e->tls != NULL))
 		edge_tls_resume(e);
@@ -747,7 +747,7 @@ uint64_t edge_deadline(const struct lcore *lc)
 		!TAILQ_EMPTY(&e->writing) || !TAILQ_EMPTY(&e->narrow) ||
 		(unlikely(e->tls != NULL) && edge_tls_waits(e));
 	/* Text that waits for its turn only goes on at once. */
-	if (e->text_short || !TAILQ_EMPTY(&e->rewrites) ||
+	if (e->text_short || edge_next_rewrite(e) != NULL ||
 	    (unlikely(e->tls != NULL) && edge_tls_must_go_on(e)))
 		return lc->now;
 	if (!waits && e->wheel.n == 0)

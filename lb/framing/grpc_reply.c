@@ -316,5 +316,6 @@ bool grpc_emit(struct stream *s, struct stream_emitted *out)
 	if (!TAILQ_EMPTY(&g->ended) || (g->dead && !TAILQ_EMPTY(&g->streams)))
 		return grpc_emit(s, out);
 	out->closes = emit_is_over(g) && s->position != STREAM_CLOSED;
+	out->fault = out->closes && g->fault;
 	return out->closes;
 }

@@ -17,7 +17,9 @@
 
 #define GRPC_FRAME_HEADER 9
 #define GRPC_STREAMS_MAX  64u  /* of a session: its budget is for as many */
-#define GRPC_SCRATCH      1024 /* bytes that answers of heads need */
+/* Bytes of small pieces that a session has usually; and all of its memory. */
+#define GRPC_SESSION_USUAL 24576
+#define GRPC_SESSION_BYTES (GRPC_SESSION_USUAL + GRPC_MEMORY_LARGE + 64)
 
 enum grpc_rpc {
 	GRPC_NO_RPC,
@@ -61,7 +63,8 @@ struct grpc_stream {
 	uint8_t got;                        /* bytes of <prefix> */
 	uint8_t ahead;                      /* bytes read beyond the connection's position */
 	uint8_t prefix[GRPC_PREFIX];
-	uint8_t status; /* enum grpc_status, for the trailers */
+	uint8_t status;      /* enum grpc_status, for the trailers */
+	uint32_t head_bytes; /* of all fields that came, as SETTINGS_MAX_HEADER_LIST_SIZE counts */
 	bool has_path, has_type, has_encoding, bad_timeout;
 	bool headed;    /* its head was looked at */
 	bool raw;       /* bytes of raw_input_contents come, and may be placed */
@@ -85,7 +88,10 @@ struct grpc_session {
 	uint8_t type, flags;
 	bool padded; /* the length of its padding comes next */
 	bool dead;   /* nothing more can be read or written */
+	bool fault;  /* the client has made it end */
 	bool drains;
+	/* streams that were reset for the client's faults: how many more may be, and since when */
+	uint32_t resets_left, resets_ms;
 	struct grpc_stream *data; /* of the DATA frame that is read; NULL: nobody's */
 	/* a DATA frame that nghttp2 sends */
 	struct kserve_asked *sends; /* NULL: nobody's bytes */

@@ -19,7 +19,7 @@
 #include "kserve/infer.h"
 #include "kserve/model.h"
 
-#define KSERVE_SLICE    4096 /* bytes of text that a call reads or writes at most */
+#define KSERVE_SLICE    2048 /* bytes of text that a call reads or writes at most */
 #define KSERVE_HELD_MAX 4096 /* bytes of a request that are kept until its JSON was read */
 #define KSERVE_DOCUMENT 32768
 
@@ -31,6 +31,12 @@ struct kserve_layout {
 	uint32_t users;             /* open requests; and one while it is a service's */
 	struct model_description description;
 	struct kserve_model model;
+};
+
+/* A client's part of the room. Its owner keeps it; it outlives all that is counted in it. */
+struct kserve_share {
+	uint32_t readers, asked;
+	uint32_t session_bytes; /* of its sessions of HTTP/2 */
 };
 
 /* Bytes of a body, and their place in the request. */
@@ -61,6 +67,7 @@ struct kserve_body {
 struct kserve_asked {
 	struct kserve_asked *next; /* of its connection, or of the free ones */
 	struct kserve_room *room;
+	struct kserve_share *share;
 	struct kserve_layout *layout; /* NULL: it was refused before a model was found */
 	uint32_t number;              /* of the request */
 	uint32_t max_request;         /* bytes, of its service */
@@ -106,6 +113,7 @@ enum kserve_reading {
 struct kserve_reader {
 	TAILQ_ENTRY(kserve_reader) entry; /* of those in use, the oldest first; or of the free */
 	struct kserve_room *room;
+	struct kserve_share *share;
 	void *owner;       /* the connection's, as in the room */
 	uint32_t since_ms; /* when it was taken, or had read a good part since */
 	uint32_t progress; /* bytes since then */
@@ -144,6 +152,9 @@ struct kserve_room {
 	struct kserve_readers readers, free_readers;
 	struct kserve_asked *free_asked;
 	struct kserve_layout *free_layout;
+	uint32_t n_free_readers, n_free_asked;
+	uint32_t n_readers, n_asked;     /* all */
+	uint32_t readers_max, asked_max; /* of one client; all, unless the owner says less */
 	int32_t text_left; /* bytes of text that may be read and written in this turn */
 	/* The owner's: of the connection's service, or of one with its address, which find() and
 	 * next() made the current one for the rest of a call. */
@@ -168,6 +179,8 @@ struct kserve_room {
 	bool may_open;        /* the client may have another session of HTTP/2 */
 	bool may_begin;       /* and another request */
 	uint32_t streams_max; /* open at once in a session */
+	struct kserve_share *share; /* the client's; one for all, unless the owner says another */
+	struct kserve_share all;
 	void *owner;
 	uint32_t now_ms;
 	char date[HTTP_DATE_LENGTH];
@@ -197,6 +210,24 @@ static inline void kserve_room_rewind(struct kserve_room *room)
 struct kserve_model *kserve_room_known(struct kserve_room *room);
 /* Has each service of the address workers? The connection's is the current one then. */
 bool kserve_room_all_serve(struct kserve_room *room);
+
+/* Readers and requests are short when an eighth of them is left; that is for clients that have few.
+ */
+static inline bool kserve_room_readers_are_short(const struct kserve_room *room)
+{
+	return room->n_free_readers <= room->n_readers / 8;
+}
+
+static inline bool kserve_room_is_short(const struct kserve_room *room)
+{
+	return room->n_free_asked <= room->n_asked / 8;
+}
+
+/* May the client have another one? */
+bool kserve_room_may_take_reader(const struct kserve_room *room);
+bool kserve_room_may_ask(const struct kserve_room *room);
+/* And one that is refused at once? Those beyond its share, so that its other requests go on. */
+bool kserve_room_may_refuse(const struct kserve_room *room);
 
 /* May this stream read on? False: there is no reader, or too much text was read in this turn. */
 bool kserve_room_ready(const struct kserve_room *room, const struct stream *s);

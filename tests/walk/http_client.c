@@ -50,6 +50,7 @@ static void http_send(struct http_client *c, uint8_t flags, const void *bytes, u
 	uint32_t size = tcp_header_write(&h, htons(c->port), htons(8000), tcp);
 	struct packet p = {.family = 4,
 			   .tcp = true,
+			   .source = c->source,
 			   .source_port = c->port,
 			   .bytes = tcp + 4,
 			   .n_bytes = size - 4 + n};
@@ -77,11 +78,22 @@ void http_finish(struct http_client *c)
 	http_transmit(c, TCP_BIT_ACK | TCP_BIT_FIN, NULL, 0);
 }
 
+void http_acknowledge(struct http_client *c)
+{
+	http_send(c, TCP_BIT_ACK, NULL, 0);
+}
+
 struct http_client *http_dial(struct walk *w, uint16_t port)
+{
+	return http_dial_from(w, NULL, port);
+}
+
+struct http_client *http_dial_from(struct walk *w, const char *source, uint16_t port)
 {
 	struct http_client *c = calloc(1, sizeof(*c));
 
-	*c = (struct http_client){.w = w, .port = port, .seq = port * 1000, .window = 65535};
+	*c = (struct http_client){
+		.w = w, .source = source, .port = port, .seq = port * 1000, .window = 65535};
 	client_by_port[port] = c;
 	http_transmit(c, TCP_BIT_SYN, NULL, 0);
 	http_transmit(c, TCP_BIT_ACK, NULL, 0);
