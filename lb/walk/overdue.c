@@ -5,6 +5,7 @@
  */
 #include "walk/overdue.h"
 
+#include "edge/edge.h"
 #include "lcore/lcore.h"
 #include "walk/cancel.h"
 #include "walk/egress.h"
