@@ -31,7 +31,7 @@ static bool room_next(struct kserve_room *room)
 static struct kserve_room *make_room(void)
 {
 	struct kserve_room *room = calloc(1, kserve_room_bytes(2, 8, 2));
-	struct grpc_room *grpc = calloc(1, grpc_room_bytes(1, 4));
+	struct grpc_room *grpc = calloc(1, grpc_room_bytes(8, 4));
 
 	cr_assert(room != NULL && grpc != NULL);
 	kserve_room_init(room, 2, 8, 2);
@@ -42,7 +42,7 @@ static struct kserve_room *make_room(void)
 	room->max_request = 1000;
 	room->model = "m";
 	room->layout = kserve_layout_of(room, "m", &described);
-	cr_assert_eq(grpc_room_init(grpc, room, 1, 4), 0);
+	cr_assert_eq(grpc_room_init(grpc, room, 8, 4), 0);
 	return room;
 }
 
