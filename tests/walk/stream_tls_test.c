@@ -610,6 +610,32 @@ WALK(small_records_take_no_more_than_a_share)
 	destroy_walk(w);
 }
 
+WALK(a_handshake_that_waits_gets_the_job_of_a_silent_one)
+{
+	struct walk *w = create_walk("");
+	struct http_client *silent[TLS_JOBS / 4];
+	struct peer *p;
+
+	for (unsigned int i = 0; i < RTE_DIM(silent); i++) {
+		silent[i] = http_dial(w, 3000 + i);
+		http_say(silent[i], "\x16", 1);
+		take_jobs(w);
+	}
+	p = dial(w, 2000, TLS1_3_VERSION);
+	SSL_do_handshake(p->tls.ssl);
+	say(p);
+	settle(p);
+	walk_expect_eq(p->tcp->n, 0);
+	walk_pass(w, 1100);
+	settle(p);
+	shake_hands(p, UINT32_MAX / 2);
+	walk_expect_eq(counters_of(w)->crowded_out, 1);
+	forget(p);
+	for (unsigned int i = 0; i < RTE_DIM(silent); i++)
+		http_abort(silent[i]);
+	destroy_walk(w);
+}
+
 /* A turn has some 20 us for records. */
 WALK(a_turn_reads_few_of_many_small_records)
 {
