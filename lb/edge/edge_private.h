@@ -431,6 +431,12 @@ static inline bool edge_has_room(const struct edge *e)
 	       edge_requests_of_all(e) < edge_promised(edge_commons(e));
 }
 
+/* May requests of the client have another packet of its share? */
+static inline bool edge_client_has_room(const struct edge *e, const struct edge_client *client)
+{
+	return edge_requests_of(client) < edge_promised(e->share);
+}
+
 /* Are there few parts left for connections that become busy? */
 static inline bool edge_is_short_of_busy(const struct edge *e)
 {
