@@ -254,7 +254,9 @@ struct edge {
 	struct edge_links ready; /* whose workers have as many requests as they should */
 	struct edge_writes writing;
 	uint32_t n_writing;
-	struct edge_large *paused; /* the next of those that want a place, if there are many */
+	/* the next of those that want a place to be looked at; and, if there are many, the one at
+	 * which the next turn goes on */
+	struct edge_large *next_wanting, *paused;
 	/* clients with busy connections, by hash; packets held for all, and their limits */
 	struct edge_client **client_chain, *client_memory, *free_client;
 	uint32_t client_mask, n_clients;
