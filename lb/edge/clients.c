@@ -222,7 +222,7 @@ static bool clients_waits(const struct edge_busy *b)
 static bool clients_keeps_out(const struct edge *e, const struct edge_busy *b)
 {
 	return !edge_has_room(e) || edge_is_short_of_busy(e) || e->stack.helds == NULL ||
-	       (b->client->users > 1 && edge_requests_of(b->client) >= edge_promised(e->share));
+	       (b->client->users > 1 && !edge_client_has_room(e, b->client));
 }
 
 static void clients_look(struct edge *e, struct edge_busy *b)
@@ -313,6 +313,8 @@ uint32_t edge_held_packets(const struct lcore *lc)
 #define CLIENTS_FIRST_MIN 16384
 #define CLIENTS_FIRST_MAX 65535
 #define CLIENTS_FIRST_OF  16
+/* Bytes of a usual segment: of 1,500 without headers and timestamps. */
+#define CLIENTS_SEGMENT 1448
 
 void edge_clients_share(struct edge *e)
 {
@@ -321,7 +323,7 @@ void edge_clients_share(struct edge *e)
 	e->share = RTE_MAX((uint64_t)e->budget * e->known->tcp.client_percent / 100, 16u);
 	e->small = RTE_MIN(e->share, RTE_MAX(e->budget / 32, 16u));
 	e->busy_share = RTE_MAX((uint64_t)e->busies * e->known->tcp.client_percent / 100, 16u);
-	first = (uint64_t)e->share * 1448 / CLIENTS_FIRST_OF;
+	first = (uint64_t)e->share * CLIENTS_SEGMENT / CLIENTS_FIRST_OF;
 	first = RTE_MIN(RTE_MAX(first, (uint64_t)CLIENTS_FIRST_MIN), (uint64_t)CLIENTS_FIRST_MAX);
 	e->first_window = RTE_MIN(first, (uint64_t)e->known->tcp.window);
 }

@@ -55,7 +55,7 @@ bool edge_take_cancel(struct lcore *lc, uint64_t *handle, uint16_t *service, uin
  * before the next call.
  */
 struct edge_wanting {
-	struct edge_large *large, *next;
+	struct edge_large *large;
 	struct flow *flow; /* NULL: it has expired, and the connection will end */
 	uint64_t since;    /* TSC */
 	uint64_t deadline; /* TSC; 0: none */
@@ -67,10 +67,10 @@ struct edge_wanting {
 	bool may_wait; /* false: also with those that are complete and wait for their worker */
 };
 bool edge_next_wanting(struct lcore *lc, struct edge_wanting *at);
-/* There are more: <at> goes on where edge_pause_wanting() left off, if that is still one of them.
- * False: there are none. */
-bool edge_resume_wanting(struct lcore *lc, struct edge_wanting *at);
-void edge_pause_wanting(struct lcore *lc, const struct edge_wanting *at);
+/* There are more: edge_next_wanting() goes on where edge_pause_wanting() left off, if that is still
+ * one of them. False: there are none. */
+bool edge_resume_wanting(struct lcore *lc);
+void edge_pause_wanting(struct lcore *lc);
 /* It has this place, which it gives back if it is not announced. */
 void edge_place(struct lcore *lc, const struct edge_wanting *at, struct link *link,
 		const struct link_place *place);

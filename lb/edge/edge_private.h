@@ -259,7 +259,9 @@ struct edge {
 	struct edge_links ready; /* whose workers have as many requests as they should */
 	struct edge_writes writing;
 	uint32_t n_writing;
-	struct edge_large *paused; /* the next of those that want a place, if there are many */
+	/* the next of those that want a place to be looked at; and, if there are many, the one at
+	 * which the next turn goes on */
+	struct edge_large *next_wanting, *paused;
 	/* clients with busy connections, by hash; packets held for all, and their limits */
 	struct edge_client **client_chain, *client_memory, *free_client;
 	uint32_t client_mask, n_clients;
@@ -445,6 +447,12 @@ static inline bool edge_has_room(const struct edge *e)
 {
 	return e->held < edge_commons(e) &&
 	       edge_requests_of_all(e) < edge_promised(edge_commons(e));
+}
+
+/* May requests of the client have another packet of its share? */
+static inline bool edge_client_has_room(const struct edge *e, const struct edge_client *client)
+{
+	return edge_requests_of(client) < edge_promised(e->share);
 }
 
 /* Are there few parts left for connections that become busy? */

@@ -88,6 +88,8 @@ static void large_want_no_more(struct edge *e, struct edge_large *l)
 {
 	if (e->paused == l)
 		e->paused = TAILQ_NEXT(l, entry);
+	if (e->next_wanting == l)
+		e->next_wanting = TAILQ_NEXT(l, entry);
 	TAILQ_REMOVE(&e->wanting, l, entry);
 }
 
@@ -461,16 +463,17 @@ void edge_write(struct lcore *lc)
 bool edge_next_wanting(struct lcore *lc, struct edge_wanting *at)
 {
 	struct edge *e = lc->edge;
-	struct edge_large *l = at->large == NULL ? TAILQ_FIRST(&e->wanting) : at->next;
+	struct edge_large *l = at->large == NULL ? TAILQ_FIRST(&e->wanting) : e->next_wanting;
 	uint32_t most = lc->services->tcp.unfinished;
 	const struct edge_client *client;
 
 	if (l == NULL)
 		return false;
 	client = l->busy->client;
+	/* One that is refused may end others of its connection. */
+	e->next_wanting = TAILQ_NEXT(l, entry);
 	*at = (struct edge_wanting){
 		.large = l,
-		.next = TAILQ_NEXT(l, entry),
 		.flow = edge_flow(e, l->busy->connection),
 		.hash = l->busy->connection->hash,
 		.service = l->request->service,
@@ -484,18 +487,20 @@ bool edge_next_wanting(struct lcore *lc, struct edge_wanting *at)
 	return true;
 }
 
-bool edge_resume_wanting(struct lcore *lc, struct edge_wanting *at)
+bool edge_resume_wanting(struct lcore *lc)
 {
-	if (at->next == NULL)
+	struct edge *e = lc->edge;
+
+	if (e->next_wanting == NULL)
 		return false;
-	if (lc->edge->paused != NULL)
-		at->next = lc->edge->paused;
+	if (e->paused != NULL)
+		e->next_wanting = e->paused;
 	return true;
 }
 
-void edge_pause_wanting(struct lcore *lc, const struct edge_wanting *at)
+void edge_pause_wanting(struct lcore *lc)
 {
-	lc->edge->paused = at->next;
+	lc->edge->paused = lc->edge->next_wanting;
 }
 
 void edge_place(struct lcore *lc, const struct edge_wanting *at, struct link *link,

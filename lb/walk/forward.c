@@ -219,8 +219,8 @@ void forward_place(struct lcore *lc)
 	struct edge_wanting at = {0};
 
 	forward_place_some(lc, &at, &blocked);
-	if (!edge_resume_wanting(lc, &at))
+	if (!edge_resume_wanting(lc))
 		return;
 	forward_place_some(lc, &at, &blocked);
-	edge_pause_wanting(lc, &at);
+	edge_pause_wanting(lc);
 }

@@ -361,21 +361,22 @@ static void talk_on(struct story *s, unsigned int who, uint8_t flags, const uint
 /* A request larger than a packet, or its beginning, by a connection that is opened for it. */
 static void large_request(struct story *s)
 {
-	uint8_t bytes[6000] = {0}, how = byte(s), who = how % 8;
-	uint32_t said = 2000 + byte(s) * 15, n = how & 8 ? 1500 : said + 4;
+	uint8_t bytes[20000] = {0}, how = byte(s), who = how % 8;
+	uint32_t said = 2000 + byte(s) * 70, n = how & 8 ? 1500 : said + 4;
 
 	memcpy(bytes, &said, 4);
 	s->odd = true;
 	if (how & 16) {
 		s->talk[who] = (struct talk){.seq = (how + s->requests) * 100000};
 		talk_on(s, who, TCP_BIT_SYN, NULL, 0);
-		walk_turn(s->w);
+		walk_turns(s->w, 2); /* another lcore may have the port's queue */
 		check_client_frames(s);
 		talk_on(s, who, TCP_BIT_ACK, NULL, 0);
 	}
-	for (uint32_t at = 0; at < n; at += 1400)
+	for (uint32_t at = 0; at < n; at += 1400) {
 		talk_on(s, who, TCP_BIT_ACK, bytes + at, RTE_MIN(n - at, 1400u));
-	walk_turn(s->w);
+		walk_turn(s->w);
+	}
 }
 
 /* Notes how far the load balancer has got in a connection. */
@@ -424,7 +425,7 @@ static void join(struct story *s)
 		.path_mtu = mtus[how >> 2 & 3],
 		.model = how & 16 ? "other" : "echo",
 		.weight = 1 + (how >> 5),
-		.room = 65536,
+		.room = more & 128 ? 262144 : 65536,
 	};
 	struct walk_worker *v;
 
@@ -434,7 +435,7 @@ static void join(struct story *s)
 	if (v == NULL)
 		return;
 	v->answers = more & 1;
-	v->run_ns = (more >> 2) * UINT64_C(1000000);
+	v->run_ns = (more >> 2 & 31) * UINT64_C(1000000);
 	lb_worker_ready(s->w->lb, walk_worker_of(v));
 	v->beat_at = 0;
 	for (int i = 0; i < 2; i++) {
