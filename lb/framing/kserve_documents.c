@@ -29,7 +29,8 @@ static void document_send(struct kserve_call *c, struct json_out *out, uint16_t 
 	memcpy(body - n, text, n);
 	action = kserve_call_add(c, STREAM_SEND);
 	action->bytes.at = body - n;
-	action->bytes.length = n + (head->method == HTTP_HEAD ? 0 : length);
+	length = head->method == HTTP_HEAD ? 0 : length;
+	action->bytes.length = n + length;
 	action->bytes.of_request = true;
 	action->bytes.ends = true;
 	kserve_room_tell(c->s, c->asked, status, length);

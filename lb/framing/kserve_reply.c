@@ -287,7 +287,7 @@ struct stream_piece kserve_reply(struct stream *s, struct stream_reply *reply, u
 		piece.bytes = reply->length;
 	}
 	reply->taken = reply->length;
-	kserve_room_tell(s, a, response.status, response.length);
+	kserve_room_tell(s, a, response.status, a->is_head ? 0 : response.length);
 	kserve_room_answered(s, a);
 	return piece;
 }

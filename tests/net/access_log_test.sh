@@ -60,6 +60,10 @@ expect_line ".bytes_in == 50000 and .bytes_out == $(stat -c %s "$dir/answer") an
 ask -d '{"id":"bad","inputs":[{"name":"x","shape":[1],"datatype":"UINT8","data":[1]}]}' "$url/models/echo/infer"
 expect "status" "$status" -eq 400
 expect_line '.id == "bad" and .status == 400 and .model == "echo" and .worker_us == null'
+ask --head "$url/health/live"
+expect_line '.call == "live" and .status == 200 and .bytes_out == 0'
+ask --head "$url/models/x"
+expect_line '.call == "model" and .status == 404 and .bytes_out == 0 and .model == null'
 ask -d '{}' "$url/models/other/infer"
 expect_line '.call == "infer" and .status == 404 and .model == null and .service == "digits"'
 ask "http://$vip:8501/nowhere"

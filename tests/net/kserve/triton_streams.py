@@ -97,6 +97,13 @@ def python_http():
     lengths = ['Inference-Header-Content-Length: %d' % len(text), 'Content-Length: %d' % (len(text) + 72)]
     answer, of = to.infer('/v2/models/mlp/infer', text + REQUEST, fields=lengths)
     assert answer['id'] == '1' and of == {'class': OWN[8:12], 'scores': OWN[12:]}, (answer, of)
+    # Names of fields in another case and order, as proxies in between write them; tritonclient.http.aio's own head.
+    others = ['host: {host}', 'user-agent: python/gevent-http-client-2.0.11'], [
+        'Host: {host}', 'Accept: */*', 'Accept-Encoding: gzip, deflate', 'User-Agent: Python/3.11 aiohttp/3.8.4',
+        'Content-Type: application/octet-stream']
+    for fields, write in ((others[0], str.lower), (others[0], str.upper), (others[1], str)):
+        answer, of = Http(MLP, fields).infer('/v2/models/mlp/infer', text + REQUEST, fields=[write(f) for f in lengths[::-1]])
+        assert answer['id'] == '1' and of == {'class': OWN[8:12], 'scores': OWN[12:]}, (answer, of)
     # Without outputs all come in binary; a version in the path.
     asked = {'inputs': tensors, 'parameters': {'binary_data_output': True}}
     text = compact(asked)
