@@ -35,7 +35,7 @@
 #define REWRITE_LAYOUTS (LB_SERVICES_MAX + 32)
 /* Connections that speak HTTP/2, of one client a quarter; and streams open in them. */
 #define REWRITE_SESSIONS 128
-#define REWRITE_STREAMS  (REWRITE_SESSIONS * GRPC_STREAMS_MAX)
+#define REWRITE_STREAMS  (REWRITE_SESSIONS * GRPC_STREAMS_HELD)
 /* Packets that a session counts as. */
 #define REWRITE_SESSION_PACKETS 16
 

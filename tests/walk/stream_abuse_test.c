@@ -183,6 +183,48 @@ WALK(a_window_that_is_opened_late)
 	walk_destroy(w);
 }
 
+/* Clients that read nothing, so that all they are sent waits, and that end streams and begin
+ * others: no other client is without a stream. */
+WALK(streams_that_end_unread)
+{
+	struct walk *w = walk_create(&ample);
+	struct http_client *c[12], *other;
+	static struct text t;
+
+	kserve_worker(w);
+	for (unsigned int i = 0; i < RTE_DIM(c); i++) {
+		c[i] = http_dial(w, 3000 + i);
+		text_preface(&t);
+		/* 256 KiB of answers that are not acknowledged, and some that wait. */
+		for (unsigned int pings = 0; pings < 15430; pings++) {
+			text_frame(&t, FRAME_PING, 0, 0, "12345678", 8);
+			if (t.n < 400 && pings < 15429)
+				continue;
+			http_post(c[i], t.at, t.n);
+			walk_turns(w, 4);
+			t.n = 0;
+		}
+		for (uint32_t call = 1; call < 1800; call += 2) {
+			t.n = 0;
+			text_frame(&t, FRAME_HEADERS, FRAME_END_HEADERS, call, GRPC_HEAD,
+				   sizeof(GRPC_HEAD) - 1);
+			text_frame(&t, FRAME_RST, 0, call, "\0\0\0\10", 4);
+			http_post(c[i], t.at, t.n);
+			walk_turns(w, 3);
+		}
+	}
+	other = http_dial_from(w, OTHER, 5000);
+	text_preface(&t);
+	text_call(&t, 1);
+	http_say(other, t.at, t.n);
+	http_wait(other);
+	walk_expect_eq(text_frames(other, FRAME_DATA, 1), 1);
+	http_abort(other);
+	for (unsigned int i = 0; i < RTE_DIM(c); i++)
+		http_abort(c[i]);
+	walk_destroy(w);
+}
+
 /* --- readers -----------------------------------------------------------------------------------
  */
 
