@@ -409,6 +409,39 @@ WALK(connections_of_HTTP2_beyond_a_client_s_share_are_counted)
 	walk_destroy(w);
 }
 
+/* Four clients with all that they may have leave some for others. */
+WALK(connections_of_HTTP2_of_many_clients)
+{
+	static const char *const sources[] = {"198.51.100.1", "198.51.100.2", "198.51.100.3",
+					      "198.51.100.4"};
+	struct walk *w = walk_create(&params);
+	struct http_client *c[4 * 32], *other[4];
+	static struct text t;
+
+	kserve_worker(w);
+	for (unsigned int i = 0; i < RTE_DIM(c); i++) {
+		c[i] = http_dial_from(w, sources[i % 4], 3000 + i);
+		text_preface(&t);
+		http_say(c[i], t.at, t.n);
+	}
+	for (unsigned int i = 0; i < RTE_DIM(other); i++) {
+		static char source[4][16];
+
+		sprintf(source[i], "198.51.100.%u", 20 + i);
+		other[i] = http_dial_from(w, source[i], 5000 + i);
+		text_preface(&t);
+		text_call(&t, 1);
+		http_say(other[i], t.at, t.n);
+		http_wait(other[i]);
+		walk_expect_eq(text_frames(other[i], FRAME_DATA, 1), 1);
+	}
+	for (unsigned int i = 0; i < RTE_DIM(other); i++)
+		http_abort(other[i]);
+	for (unsigned int i = 0; i < RTE_DIM(c); i++)
+		http_abort(c[i]);
+	walk_destroy(w);
+}
+
 /* --- long answers ------------------------------------------------------------------------------
  */
 
