@@ -88,6 +88,66 @@ WALK(more_cancels_than_a_turn_takes)
 	walk_destroy(w);
 }
 
+/* A call whose message has 60,000 bytes; of these <n> come. */
+static void add_large(struct text *t, uint32_t stream, uint32_t n)
+{
+	static const char front[] =
+		"\0\0\0\xea\x93\xa\4echo\x2a\xc\xa\1a\x12\4FP32\x1a\1\2\x2a\xf\xa\1b"
+		"\x12\5UINT8\x1a\3\xe0\xd4\3\x3a\x8"
+		"12345678"
+		"\x3a\xe0\xd4\3";
+	static char bytes[20000];
+
+	text_frame(t, FRAME_HEADERS, FRAME_END_HEADERS, stream, GRPC_HEAD, sizeof(GRPC_HEAD) - 1);
+	memcpy(bytes, front, sizeof(front) - 1);
+	text_frame(t, FRAME_DATA, 0, stream, bytes, n);
+}
+
+/* Given up while its bytes are on their way to their place, while the worker has it, while its
+ * answer waits for a window, and while nothing of it has come: nothing stays behind. */
+WALK(calls_that_are_given_up_in_every_state)
+{
+	struct walk *w = walk_create(&params);
+	struct walk_worker *v = kserve_worker(w);
+	struct http_client *c = http_dial(w, 3000);
+	static struct text t;
+
+	text_preface(&t);
+	t.n -= 9;
+	text_frame(&t, FRAME_SETTINGS, 0, 0, "\0\4\0\0\0\0", 6);
+	text_call(&t, 1);
+	http_say(c, t.at, t.n);
+	http_wait(c);
+	v->answers = false;
+	t.n = 0;
+	text_call(&t, 3);
+	add_large(&t, 5, 15000);
+	add_large(&t, 7, 70);
+	text_frame(&t, FRAME_HEADERS, FRAME_END_HEADERS, 9, GRPC_HEAD, sizeof(GRPC_HEAD) - 1);
+	http_say(c, t.at, t.n);
+	http_wait(c);
+	walk_expect_eq(v->n_requests, 1);
+	walk_expect_eq(walk_stats(w).drop[LB_DROP_FRAMING], 0);
+	t.n = 0;
+	for (uint32_t call = 1; call <= 9; call += 2)
+		text_frame(&t, FRAME_RST, 0, call, "\0\0\0\10", 4);
+	http_say(c, t.at, t.n);
+	http_wait(c);
+	v->answers = true;
+	walk_pass(w, 20);
+	/* That at the worker, and those whose bytes had not come. */
+	walk_expect_eq(walk_stats(w).drop[LB_DROP_CANCELLED], 3);
+	walk_expect_eq(text_frames(c, FRAME_DATA, 0), 0);
+	t.n = 0;
+	text_frame(&t, FRAME_SETTINGS, 0, 0, "\0\4\0\1\0\0", 6);
+	text_call(&t, 11);
+	http_say(c, t.at, t.n);
+	http_wait(c);
+	walk_expect_eq(text_frames(c, FRAME_DATA, 11), 1);
+	http_hang_up(c);
+	walk_destroy(w);
+}
+
 /* --- answers that are not taken ----------------------------------------------------------------
  */
 
