@@ -163,6 +163,7 @@ static void connections_free_busy(struct edge *e, struct edge_connection *c)
 	if (c->stalled)
 		connections_leave_stalled(e, b);
 	b->client->sessions -= b->session;
+	e->n_sessions -= b->session;
 	edge_client_leave(e, b->client);
 	c->busy = NULL;
 	b->next = e->free_busy;

@@ -301,6 +301,7 @@ struct edge {
 	/* text: what is read and written for the framing kserve */
 	struct kserve_room *kserve;
 	struct grpc_room *grpc; /* sessions of HTTP/2 */
+	uint32_t n_sessions;    /* open ones */
 	struct edge_rewrite *rewrite_memory;
 	struct edge_rewrites rewrites, long_rewrites, free_rewrites;
 	struct edge_layout layout[LB_SERVICES_MAX];

@@ -35,7 +35,7 @@
 #define REWRITE_LAYOUTS (LB_SERVICES_MAX + 32)
 /* Connections that speak HTTP/2, of one client a quarter; and streams open in them. */
 #define REWRITE_SESSIONS 128
-#define REWRITE_STREAMS  (REWRITE_SESSIONS * GRPC_STREAMS_MAX)
+#define REWRITE_STREAMS  (REWRITE_SESSIONS * GRPC_STREAMS_HELD)
 /* Packets that a session counts as. */
 #define REWRITE_SESSION_PACKETS 16
 
@@ -163,6 +163,13 @@ RACING static void rewrite_count(const struct kserve_room *room, struct kserve_c
 	};
 }
 
+/* The last eighth of the sessions is for clients that have one at most. */
+static bool rewrite_may_open(const struct edge *e, const struct edge_client *client)
+{
+	return client->sessions < REWRITE_SESSIONS / REWRITE_SHARE &&
+	       (client->sessions < 2 || e->n_sessions < REWRITE_SESSIONS - REWRITE_SESSIONS / 8);
+}
+
 void edge_kserve_settings(struct edge *e, const struct edge_connection *c,
 			  struct stream_settings *settings)
 {
@@ -175,7 +182,7 @@ void edge_kserve_settings(struct edge *e, const struct edge_connection *c,
 	room->owner = c->busy;
 	room->now_ms = e->stack.now_ms;
 	room->share = &c->busy->client->text;
-	room->may_open = c->busy->client->sessions < REWRITE_SESSIONS / REWRITE_SHARE;
+	room->may_open = rewrite_may_open(e, c->busy->client);
 	room->streams_max = RTE_MIN(e->pipeline, GRPC_STREAMS_MAX);
 	settings->kserve = room;
 	settings->max_request = e->lc->services->max_request[c->service];
@@ -228,6 +235,7 @@ void edge_count_session(struct edge_busy *b)
 		return;
 	b->session = true;
 	b->client->sessions++;
+	b->edge->n_sessions++;
 	edge_hold(b, REWRITE_SESSION_PACKETS);
 }
 

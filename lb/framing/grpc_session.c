@@ -119,9 +119,13 @@ static int session_on_begin(nghttp2_session *h2, const nghttp2_frame *frame, voi
 	if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
 		return 0;
 	g->room->kserve->text_left -= STREAM_AS_TEXT;
-	if (s == NULL || g->drains)
+	/* A client that reads nothing learns of no end, and may not have all streams by ending
+	 * them.
+	 */
+	if (s == NULL || g->drains || g->n_streams == GRPC_STREAMS_HELD)
 		return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 	TAILQ_REMOVE(&g->room->free_streams, s, entry);
+	g->n_streams++;
 	memset(s, 0, sizeof(*s));
 	s->session = g;
 	s->id = frame->hd.stream_id;
@@ -382,6 +386,7 @@ void grpc_stream_free(struct grpc_stream *s)
 
 	TAILQ_REMOVE(&g->ended, s, entry);
 	TAILQ_INSERT_HEAD(&g->room->free_streams, s, entry);
+	g->n_streams--;
 }
 
 void grpc_session_close(struct grpc_session *g)

@@ -16,7 +16,9 @@
 #include "grpc/status.h"
 
 #define GRPC_FRAME_HEADER 9
-#define GRPC_STREAMS_MAX  64u  /* of a session: its budget is for as many */
+#define GRPC_STREAMS_MAX  64u /* open in a session: its budget is for as many */
+/* Of a session, with those that ended and of which the owner does not know yet. */
+#define GRPC_STREAMS_HELD (2 * GRPC_STREAMS_MAX)
 /* Bytes of small pieces that a session has usually; and all of its memory. */
 #define GRPC_SESSION_USUAL 24576
 #define GRPC_SESSION_BYTES (GRPC_SESSION_USUAL + GRPC_MEMORY_LARGE + 64)
@@ -80,6 +82,7 @@ struct grpc_session {
 	struct grpc_account account;
 	struct grpc_room *room;
 	struct grpc_streams streams, ended;
+	uint32_t n_streams;        /* in both */
 	struct grpc_stream *fresh; /* its head came in this call */
 	/* the frame that is read */
 	uint32_t left, padding;

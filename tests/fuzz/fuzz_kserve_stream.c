@@ -175,7 +175,8 @@ static bool owner_ready(void *context)
 	struct owner *o = context;
 
 	owner_advance(o);
-	return !o->closed;
+	/* However it is cut, it ends behind the same head. */
+	return !o->closed && o->placement.stream.requests < REQUESTS - 1;
 }
 
 static void owner_write(struct owner *o, uint32_t number, uint64_t offset, const uint8_t *bytes,

@@ -235,6 +235,26 @@ def json():
     return f"refused {n}"
 
 
+def answers(n, addresses="1"):
+    """Values in JSON, as many as may be, whose answers are written as long."""
+    body = (b'{"inputs":[{"name":"input0","datatype":"UINT8","shape":[60000],"data":[' + b",".join([b"200"] * 60000) + b"]}]}")
+    all_ = [attacker(i % int(addresses), POST + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body) for i in range(int(n))]
+    if not all(b"200,200]}]}" in to_end(s)[-40:] for s in all_):
+        raise ValueError("another answer")
+    return f"answered {n}"
+
+
+def small(n):
+    """Requests of few bytes for what is not there."""
+    s, got = attacker(), 0
+    for _ in range(int(n) // 100):
+        s.sendall(b"GET / HTTP/1.1\r\nHost:\r\n\r\n" * 100)
+        while got < 100:
+            got += s.recv(1 << 20).count(b"HTTP/1.1 404")
+        got -= 100
+    return f"refused {n}"
+
+
 # --- attacks by HTTP/2 ----------------------------------------------------------------------------------------------
 
 BEGIN = PREFACE + frame(SETTINGS, 0, 0)
@@ -416,7 +436,7 @@ def leave():
     return "left"
 
 
-COMMANDS = {f.__name__: f for f in (innocent, fresh, heads, malformed, json, shut, messages, flood, idle, frames, calls, sessions, leave)}
+COMMANDS = {f.__name__: f for f in (innocent, fresh, heads, malformed, json, answers, small, shut, messages, flood, idle, frames, calls, sessions, leave)}
 
 
 def say(line):

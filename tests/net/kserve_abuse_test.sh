@@ -81,6 +81,12 @@ over "malformed heads"
 attack "refused [0-9]+" json
 beside "malformed JSON"
 over "malformed JSON"
+attack "answered 8" answers 8 2
+beside "long answers in JSON"
+over "long answers in JSON"
+attack "refused 5000" small 5000
+beside "small requests"
+over "small requests"
 
 # One client has a share of what reads heads; many lose theirs soon.
 was=$(drops tcp_slow)

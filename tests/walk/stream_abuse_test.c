@@ -88,6 +88,66 @@ WALK(more_cancels_than_a_turn_takes)
 	walk_destroy(w);
 }
 
+/* A call whose message has 60,000 bytes; of these <n> come. */
+static void add_large(struct text *t, uint32_t stream, uint32_t n)
+{
+	static const char front[] =
+		"\0\0\0\xea\x93\xa\4echo\x2a\xc\xa\1a\x12\4FP32\x1a\1\2\x2a\xf\xa\1b"
+		"\x12\5UINT8\x1a\3\xe0\xd4\3\x3a\x8"
+		"12345678"
+		"\x3a\xe0\xd4\3";
+	static char bytes[20000];
+
+	text_frame(t, FRAME_HEADERS, FRAME_END_HEADERS, stream, GRPC_HEAD, sizeof(GRPC_HEAD) - 1);
+	memcpy(bytes, front, sizeof(front) - 1);
+	text_frame(t, FRAME_DATA, 0, stream, bytes, n);
+}
+
+/* Given up while its bytes are on their way to their place, while the worker has it, while its
+ * answer waits for a window, and while nothing of it has come: nothing stays behind. */
+WALK(calls_that_are_given_up_in_every_state)
+{
+	struct walk *w = walk_create(&params);
+	struct walk_worker *v = kserve_worker(w);
+	struct http_client *c = http_dial(w, 3000);
+	static struct text t;
+
+	text_preface(&t);
+	t.n -= 9;
+	text_frame(&t, FRAME_SETTINGS, 0, 0, "\0\4\0\0\0\0", 6);
+	text_call(&t, 1);
+	http_say(c, t.at, t.n);
+	http_wait(c);
+	v->answers = false;
+	t.n = 0;
+	text_call(&t, 3);
+	add_large(&t, 5, 15000);
+	add_large(&t, 7, 70);
+	text_frame(&t, FRAME_HEADERS, FRAME_END_HEADERS, 9, GRPC_HEAD, sizeof(GRPC_HEAD) - 1);
+	http_say(c, t.at, t.n);
+	http_wait(c);
+	walk_expect_eq(v->n_requests, 1);
+	walk_expect_eq(walk_stats(w).drop[LB_DROP_FRAMING], 0);
+	t.n = 0;
+	for (uint32_t call = 1; call <= 9; call += 2)
+		text_frame(&t, FRAME_RST, 0, call, "\0\0\0\10", 4);
+	http_say(c, t.at, t.n);
+	http_wait(c);
+	v->answers = true;
+	walk_pass(w, 20);
+	/* That at the worker, and those whose bytes had not come. */
+	walk_expect_eq(walk_stats(w).drop[LB_DROP_CANCELLED], 3);
+	walk_expect_eq(text_frames(c, FRAME_DATA, 0), 0);
+	t.n = 0;
+	text_frame(&t, FRAME_SETTINGS, 0, 0, "\0\4\0\1\0\0", 6);
+	text_call(&t, 11);
+	http_say(c, t.at, t.n);
+	http_wait(c);
+	walk_expect_eq(text_frames(c, FRAME_DATA, 11), 1);
+	http_hang_up(c);
+	walk_destroy(w);
+}
+
 /* --- answers that are not taken ----------------------------------------------------------------
  */
 
@@ -180,6 +240,48 @@ WALK(a_window_that_is_opened_late)
 	http_wait(c);
 	walk_expect_eq(text_count(c, "\x32\x8\0\0\x80\x3f\0\0\0\x40\x32\4wxyz", 16), 64);
 	http_hang_up(c);
+	walk_destroy(w);
+}
+
+/* Clients that read nothing, so that all they are sent waits, and that end streams and begin
+ * others: no other client is without a stream. */
+WALK(streams_that_end_unread)
+{
+	struct walk *w = walk_create(&ample);
+	struct http_client *c[12], *other;
+	static struct text t;
+
+	kserve_worker(w);
+	for (unsigned int i = 0; i < RTE_DIM(c); i++) {
+		c[i] = http_dial(w, 3000 + i);
+		text_preface(&t);
+		/* 256 KiB of answers that are not acknowledged, and some that wait. */
+		for (unsigned int pings = 0; pings < 15430; pings++) {
+			text_frame(&t, FRAME_PING, 0, 0, "12345678", 8);
+			if (t.n < 400 && pings < 15429)
+				continue;
+			http_put(c[i], t.at, t.n);
+			walk_turns(w, 4);
+			t.n = 0;
+		}
+		for (uint32_t call = 1; call < 1800; call += 2) {
+			t.n = 0;
+			text_frame(&t, FRAME_HEADERS, FRAME_END_HEADERS, call, GRPC_HEAD,
+				   sizeof(GRPC_HEAD) - 1);
+			text_frame(&t, FRAME_RST, 0, call, "\0\0\0\10", 4);
+			http_put(c[i], t.at, t.n);
+			walk_turns(w, 3);
+		}
+	}
+	other = http_dial_from(w, OTHER, 5000);
+	text_preface(&t);
+	text_call(&t, 1);
+	http_say(other, t.at, t.n);
+	http_wait(other);
+	walk_expect_eq(text_frames(other, FRAME_DATA, 1), 1);
+	http_abort(other);
+	for (unsigned int i = 0; i < RTE_DIM(c); i++)
+		http_abort(c[i]);
 	walk_destroy(w);
 }
 
@@ -362,6 +464,39 @@ WALK(connections_of_HTTP2_beyond_a_client_s_share_are_counted)
 		ended += c[i]->fin || c[i]->reset;
 	walk_expect_eq(ended, 8);
 	walk_expect_eq(walk_stats(w).drop[LB_DROP_HTTP2_FULL], 8);
+	for (unsigned int i = 0; i < RTE_DIM(c); i++)
+		http_abort(c[i]);
+	walk_destroy(w);
+}
+
+/* Four clients with all that they may have leave some for others. */
+WALK(connections_of_HTTP2_of_many_clients)
+{
+	static const char *const sources[] = {"198.51.100.1", "198.51.100.2", "198.51.100.3",
+					      "198.51.100.4"};
+	struct walk *w = walk_create(&params);
+	struct http_client *c[4 * 32], *other[4];
+	static struct text t;
+
+	kserve_worker(w);
+	for (unsigned int i = 0; i < RTE_DIM(c); i++) {
+		c[i] = http_dial_from(w, sources[i % 4], 3000 + i);
+		text_preface(&t);
+		http_say(c[i], t.at, t.n);
+	}
+	for (unsigned int i = 0; i < RTE_DIM(other); i++) {
+		static char source[4][16];
+
+		sprintf(source[i], "198.51.100.%u", 20 + i);
+		other[i] = http_dial_from(w, source[i], 5000 + i);
+		text_preface(&t);
+		text_call(&t, 1);
+		http_say(other[i], t.at, t.n);
+		http_wait(other[i]);
+		walk_expect_eq(text_frames(other[i], FRAME_DATA, 1), 1);
+	}
+	for (unsigned int i = 0; i < RTE_DIM(other); i++)
+		http_abort(other[i]);
 	for (unsigned int i = 0; i < RTE_DIM(c); i++)
 		http_abort(c[i]);
 	walk_destroy(w);

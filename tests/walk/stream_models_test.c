@@ -192,3 +192,26 @@ WALK(models_of_one_address)
 	http_hang_up(c);
 	walk_destroy(w);
 }
+
+/* A worker that is suspect for a moment describes its model as before: a request waits for it. */
+WALK(a_model_whose_worker_is_suspect)
+{
+	static const struct walk_worker_params p = {.max_request = 1024, .max_reply = 1024};
+	static const struct walk_params params = {.services = MODELS("")};
+	struct walk *w = walk_create(&params);
+	struct walk_worker *v = worker_of(w, &p, &described);
+	struct http_client *c = http_dial(w, 3000);
+
+	v->beats = false;
+	walk_pass(w, 80);
+	walk_expect_eq(walk_worker_of(v)->state, WORKER_SUSPECT);
+	ask(c, "GET /v2/models/echo");
+	expect_answer(c, "200", "\"inputs\":[{\"name\":\"a\"");
+	http_say(c, POST "Content-Length: 71\r\n\r\n" JSON,
+		 strlen(POST "Content-Length: 71\r\n\r\n" JSON));
+	walk_pass(w, 5);
+	v->beats = true;
+	expect_answer(c, "200", "[7,8,9]");
+	http_hang_up(c);
+	walk_destroy(w);
+}
