@@ -68,10 +68,11 @@ counted() {
 
 attacks=0
 beside nothing
-gone() {
-    [ "$(cli --json stats | jq '[.lcores[].tcp.connections] | add')" -eq 2 ]
+# Only the two connections are left, and their last packets are acknowledged.
+quiet() {
+    [ "$(cli --json stats | jq -c '.lcores[0] | [.tcp.connections, .memory.packets]')" = "[2,0]" ]
 }
-wait_for "the end of the fresh connections" gone
+wait_for "the end of the fresh connections" quiet
 before=$(in_use)
 
 # --- HTTP/1.1
