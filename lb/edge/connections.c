@@ -420,6 +420,9 @@ static void connections_resume_stalled(struct edge *e)
 {
 	struct edge_busy *last = TAILQ_LAST(&e->stalled, edge_busy_list), *b = NULL;
 
+	/* Segments that come in every turn could take all. */
+	if (last != NULL)
+		edge_rewrite_leave_text(e);
 	if (e->next_stalled == NULL)
 		e->next_stalled = TAILQ_FIRST(&e->stalled);
 	for (unsigned int left = CONNECTIONS_VISITS; b != last && left > 0; left--) {

@@ -309,6 +309,7 @@ struct edge {
 	bool dated;
 	int32_t write_left;        /* bytes of text that may be written in this turn */
 	bool text_used;            /* in this turn some may have been read or written */
+	bool text_waited;          /* and those that wait have had theirs */
 	bool text_short;           /* the turn before was too short for all text */
 	struct edge_tls_room *tls; /* NULL: no service had TLS at the start */
 };
@@ -740,6 +741,8 @@ bool edge_tls_is_late(struct edge *e, const struct edge_connection *c);
 
 int edge_rewrite_init(struct edge *e);
 void edge_rewrite_fini(struct edge *e);
+/* Those that wait are read next: leaves them some text, once in a turn. */
+void edge_rewrite_leave_text(struct edge *e);
 /* The next turn may read and write as much text again. */
 void edge_rewrite_end_turn(struct edge *e);
 /* Once per ms: resets a connection whose head or JSON takes too long. */

@@ -239,8 +239,17 @@ void edge_count_session(struct edge_busy *b)
 	edge_hold(b, REWRITE_SESSION_PACKETS);
 }
 
+void edge_rewrite_leave_text(struct edge *e)
+{
+	if (e->text_waited)
+		return;
+	e->text_used = e->text_waited = true;
+	e->kserve->text_left = RTE_MAX(e->kserve->text_left, REWRITE_TURN / 2);
+}
+
 void edge_rewrite_end_turn(struct edge *e)
 {
+	e->text_waited = false;
 	e->text_short = e->kserve->text_left <= 0;
 	e->text_used = e->text_short;
 	e->kserve->text_left = REWRITE_TURN;

@@ -246,12 +246,15 @@ def answers(n, addresses="1"):
 
 def small(n):
     """Requests of few bytes for what is not there."""
-    s, got = attacker(), 0
+    s = attacker()
     for _ in range(int(n) // 100):
         s.sendall(b"GET / HTTP/1.1\r\nHost:\r\n\r\n" * 100)
-        while got < 100:
-            got += s.recv(1 << 20).count(b"HTTP/1.1 404")
-        got -= 100
+        got = b""
+        while got.count(b'endpoint"}') < 100:
+            more = s.recv(1 << 20)
+            if not more:
+                raise EOFError("closed")
+            got += more
     return f"refused {n}"
 
 

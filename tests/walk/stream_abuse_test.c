@@ -502,6 +502,34 @@ WALK(connections_of_HTTP2_of_many_clients)
 	walk_destroy(w);
 }
 
+/* In every turn more small requests come than a turn reads: one that had to wait has its turn, too.
+ */
+WALK(a_flood_of_small_requests_delays_none_for_ever)
+{
+	static const char small[] =
+		"GET / HTTP/1.1\r\nHost:\r\n\r\nGET / HTTP/1.1\r\nHost:\r\n\r\n";
+	struct walk *w = walk_create(&ample);
+	struct http_client *c[200], *other;
+	unsigned int turns = 0, next = 0;
+
+	for (unsigned int i = 0; i < RTE_DIM(c); i++)
+		c[i] = http_dial(w, 3000 + i);
+	other = http_dial_from(w, OTHER, 5000);
+	for (; turns < 400 && other->n == 0; turns++) {
+		for (unsigned int i = 0; i < 31; i++)
+			http_post(c[next++ % RTE_DIM(c)], small, sizeof(small) - 1);
+		if (turns == 20)
+			http_post(other, live, sizeof(live) - 1);
+		walk_turn(w);
+		http_take_all(other);
+	}
+	walk_expect(strstr(other->got, "{\"live\":true}") != NULL, "not in %u turns", turns);
+	http_abort(other);
+	for (unsigned int i = 0; i < RTE_DIM(c); i++)
+		http_abort(c[i]);
+	walk_destroy(w);
+}
+
 /* --- long answers ------------------------------------------------------------------------------
  */
 
