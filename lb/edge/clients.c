@@ -318,6 +318,7 @@ void edge_clients_share(struct edge *e)
 
 	e->share = RTE_MAX((uint64_t)e->budget * e->known->tcp.client_percent / 100, 16u);
 	e->small = RTE_MIN(e->share, RTE_MAX(e->budget / 32, 16u));
+	e->plenty = edge_promised(RTE_MIN(e->share, edge_commons(e)));
 	e->busy_share = RTE_MAX((uint64_t)e->busies * e->known->tcp.client_percent / 100, 16u);
 	first = (uint64_t)e->share * 1448 / CLIENTS_FIRST_OF;
 	first = RTE_MIN(RTE_MAX(first, (uint64_t)CLIENTS_FIRST_MIN), (uint64_t)CLIENTS_FIRST_MAX);

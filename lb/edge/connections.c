@@ -128,6 +128,52 @@ struct edge_busy *edge_begin(struct edge *e, struct edge_connection *c)
 	return b;
 }
 
+/* --- deadlines that are seldom reached
+ * ---------------------------------------------------------------
+ *
+ * A reply soon carries the acknowledgement that waits for it, and a client soon acknowledges the
+ * reply. So their timers wait in lists, each in the order of time, before the wheel has them: it
+ * seldom sees them.
+ */
+
+/* ms that a client has at least to acknowledge a segment: RECOVERY_ACK_DELAY. */
+#define CONNECTIONS_ANSWER_MS 60
+/* Such a deadline is no further away. */
+#define CONNECTIONS_SOON_MS 1000
+/* ms by which a connection may be looked at too early, rather than to change its place. */
+#define CONNECTIONS_EARLY_MS 32
+
+static void connections_leave_soon(struct edge_busy *b)
+{
+	if (b->soon_list == NULL)
+		return;
+	TAILQ_REMOVE(b->soon_list, b, soon);
+	b->soon_list = NULL;
+}
+
+/* True: the connection is on a list, and looked at before <ms>. */
+static bool connections_wait_soon(struct edge *e, struct edge_busy *b, uint32_t ms)
+{
+	const struct edge_busy *last = TAILQ_LAST(&e->owing, edge_busy_list);
+	uint32_t left = ms - e->stack.now_ms;
+
+	if (b->soon_list != NULL && ms - b->soon_ms <= CONNECTIONS_EARLY_MS)
+		return true;
+	connections_leave_soon(b);
+	if (left >= CONNECTIONS_ANSWER_MS && left < CONNECTIONS_SOON_MS) {
+		b->soon_list = &e->answered;
+		b->soon_ms = e->stack.now_ms + CONNECTIONS_ANSWER_MS;
+	} else if (left == e->stack.settings->ack_delay_ms &&
+		   (last == NULL || !sequence_before(ms, last->soon_ms))) {
+		b->soon_list = &e->owing;
+		b->soon_ms = ms;
+	} else {
+		return false;
+	}
+	TAILQ_INSERT_TAIL(b->soon_list, b, soon);
+	return true;
+}
+
 static void connections_leave_stalled(struct edge *e, struct edge_busy *b)
 {
 	if (e->next_stalled == b)
@@ -170,6 +216,7 @@ static void connections_free_busy(struct edge *e, struct edge_connection *c)
 	e->n_busy--;
 	if (c->narrow)
 		TAILQ_REMOVE(&e->narrow, b, narrow);
+	connections_leave_soon(b);
 	c->stalled = c->narrow = false;
 }
 
@@ -519,6 +566,8 @@ static uint32_t connections_latest(const struct edge *e, const struct edge_conne
 
 static void connections_set_timer(struct edge *e, const struct edge_connection *c, uint32_t ms)
 {
+	if (c->busy != NULL && connections_wait_soon(e, c->busy, ms))
+		return;
 	tcp_wheel_set(&e->wheel, edge_number(e, c), sequence_min(ms, connections_latest(e, c)));
 }
 
@@ -545,20 +594,38 @@ static void connections_visit(struct edge *e, struct edge_connection *c)
 	if (!quiet && tcp_due(&c->tcp, &ms) && sequence_after(ms, e->stack.now_ms))
 		return connections_set_timer(e, c, ms);
 	flow = edge_flow(e, c);
-	if (flow != NULL)
-		conntrack_touch(flow, e->lc->now_ms);
 	edge_select(e, c->service);
 	tcp_timer(&e->stack, &c->tcp);
+	if (unlikely(flow == NULL))
+		return edge_expired(e, c);
+	conntrack_touch(flow, e->lc->now_ms);
 	edge_touch(e, c);
+}
+
+/* Looks at those of a list whose time has come; <left> at most. Returns how many more it might. */
+static unsigned int connections_run_soon(struct edge *e, struct edge_busy_list *list,
+					 unsigned int left)
+{
+	struct edge_busy *b;
+
+	for (; left > 0 && (b = TAILQ_FIRST(list)) != NULL &&
+	       !sequence_after(b->soon_ms, e->stack.now_ms);
+	     left--) {
+		connections_leave_soon(b);
+		connections_visit(e, b->connection);
+	}
+	return left;
 }
 
 static void connections_run_timers(struct edge *e)
 {
+	unsigned int left = CONNECTIONS_BUDGET, n;
 	uint32_t number[CONNECTIONS_TOGETHER];
-	unsigned int n;
 
+	left = connections_run_soon(e, &e->owing, left);
+	left = connections_run_soon(e, &e->answered, left);
 	tcp_wheel_advance(&e->wheel, e->stack.now_ms);
-	for (unsigned int left = CONNECTIONS_BUDGET; left > 0; left -= n) {
+	for (; left >= CONNECTIONS_TOGETHER; left -= n) {
 		for (n = 0; n < CONNECTIONS_TOGETHER; n++) {
 			number[n] = tcp_wheel_take(&e->wheel);
 			if (number[n] == 0)
@@ -628,15 +695,16 @@ static void connections_measure(const struct edge *e, struct edge_connection *c)
 {
 	uint32_t us = RTE_MAX(c->tcp.srtt_us, (uint32_t)CONNECTIONS_ROUND_US);
 	struct edge_busy *b = c->busy;
-	uint64_t used;
+	uint64_t used, least;
 
 	if (e->stack.now_us - b->round_us < us)
 		return;
 	used = 2 * (edge_came(b) - b->round_position);
-	if (e->stack.now_us - b->round_us >= 2 * us)
+	least = RTE_MAX(b->window / 2, e->first_window);
+	/* A division is seldom needed. */
+	if (used > least && e->stack.now_us - b->round_us >= 2 * us)
 		used = used * us / (e->stack.now_us - b->round_us);
-	used = RTE_MAX(used, b->window / 2);
-	b->window = RTE_MIN(RTE_MAX(used, e->first_window), e->window);
+	b->window = RTE_MIN(RTE_MAX(used, least), e->window);
 	b->round_us = e->stack.now_us;
 	b->round_position = edge_came(b);
 }
@@ -679,12 +747,21 @@ static void connections_grant(struct edge *e, struct edge_connection *c)
 	connections_narrow(e, c, narrow);
 }
 
-/* All that was due has been sent. <flow>: NULL: it has expired. */
-static void connections_sent(struct edge *e, struct edge_connection *c, const struct flow *flow)
+/* May the client send so much that it need not be told of more? Then that can wait until something
+ * is sent. */
+static inline bool connections_is_wide(const struct edge_connection *c)
+{
+	uint32_t left = c->tcp.rcv_edge - c->tcp.rcv_nxt;
+
+	return left >= 2u * c->tcp.mss && (c->busy == NULL || left > c->busy->window / 2);
+}
+
+/* All that was due has been sent. */
+static void connections_sent(struct edge *e, struct edge_connection *c)
 {
 	uint32_t ms;
 
-	if (c->tcp.state == TCP_CLOSED || c->tcp.state == TCP_TIME_WAIT || flow == NULL)
+	if (c->tcp.state == TCP_CLOSED || c->tcp.state == TCP_TIME_WAIT)
 		return connections_end(e, c);
 	connections_rest(e, c);
 	if (tcp_due(&c->tcp, &ms))
@@ -702,10 +779,7 @@ unsigned int edge_transmit(struct lcore *lc)
 	if (unlikely(e->tls != NULL))
 		edge_tls_end_turn(e);
 	while (c != last) {
-		const struct flow *flow;
-
 		c = TAILQ_FIRST(&e->due);
-		flow = edge_flow(e, c);
 		edge_select(e, c->service);
 		if (unlikely(c->secured))
 			connections_write_tls(e, c);
@@ -713,9 +787,10 @@ unsigned int edge_transmit(struct lcore *lc)
 			tcp_close(&c->tcp);
 		TAILQ_REMOVE(&e->due, c, due);
 		c->is_due = false;
-		connections_grant(e, c);
-		if (flow == NULL || tcp_is_quiet(&c->tcp) || edge_emit(e, c, flow, &sent)) {
-			connections_sent(e, c, flow);
+		if (!tcp_is_quiet(&c->tcp) || !connections_is_wide(c))
+			connections_grant(e, c);
+		if (tcp_is_quiet(&c->tcp) || edge_emit(e, c, &sent)) {
+			connections_sent(e, c);
 			continue;
 		}
 		edge_touch(e, c);
@@ -730,6 +805,17 @@ unsigned int edge_transmit(struct lcore *lc)
 bool edge_must_stay_awake(const struct lcore *lc)
 {
 	return lc->edge != NULL && lc->edge->tls != NULL && edge_tls_must_go_on(lc->edge);
+}
+
+/* ms until a connection of those lists is looked at, <most> at most. */
+static uint32_t connections_soon_left(const struct edge *e, uint32_t most)
+{
+	const struct edge_busy *first[] = {TAILQ_FIRST(&e->owing), TAILQ_FIRST(&e->answered)};
+
+	for (unsigned int i = 0; i < RTE_DIM(first); i++)
+		if (first[i] != NULL && sequence_before(first[i]->soon_ms, e->stack.now_ms + most))
+			most = RTE_MAX((int32_t)(first[i]->soon_ms - e->stack.now_ms), 0);
+	return most;
 }
 
 uint64_t edge_deadline(const struct lcore *lc)
@@ -748,12 +834,12 @@ uint64_t edge_deadline(const struct lcore *lc)
 	if (e->text_short || !TAILQ_EMPTY(&e->rewrites) ||
 	    (unlikely(e->tls != NULL) && edge_tls_must_go_on(e)))
 		return lc->now;
-	if (!waits && e->wheel.n == 0)
-		return UINT64_MAX;
-	if (!waits)
-		ms = tcp_wheel_left(&e->wheel, ms);
-	else
+	if (waits)
 		ms = 1;
+	else if (e->wheel.n == 0 && TAILQ_EMPTY(&e->owing) && TAILQ_EMPTY(&e->answered))
+		return UINT64_MAX;
+	else
+		ms = tcp_wheel_left(&e->wheel, connections_soon_left(e, ms));
 	return lc->now + RTE_MAX(ms, 1u) * lc->lb->tsc_per_ms;
 }
 

@@ -366,8 +366,10 @@ static bool large_write(struct edge *e, struct edge_large *l, bool followed)
 	bool announce;
 	int rc;
 
-	if (flow == NULL) /* it has expired: the connection ends */
+	if (flow == NULL) {
+		edge_expired(e, c);
 		return true;
+	}
 	lcore_limit_links(e->lc);
 	lcore_mark_dirty(e->lc, link);
 	announce =
@@ -391,8 +393,10 @@ static bool large_announce_late(struct edge *e, struct edge_large *l)
 	struct flow *flow = edge_flow(e, l->busy->connection);
 	int rc;
 
-	if (flow == NULL) /* it has expired: the connection ends */
+	if (flow == NULL) {
+		edge_expired(e, l->busy->connection);
 		return false;
+	}
 	lcore_limit_links(e->lc);
 	lcore_mark_dirty(e->lc, l->link);
 	rc = large_announce(e, l, flow);

@@ -6,11 +6,10 @@
 #include "edge/edge_private.h"
 
 /* The parts of a connection, when it is here itself. */
-static void prefetch_parts(const struct edge *e, const struct edge_connection *c)
+static void prefetch_parts(const struct edge_connection *c)
 {
-	tcp_wheel_prefetch_neighbours(&e->wheel, edge_number(e, c));
 	if (c->busy != NULL)
-		edge_prefetch_bytes(c->busy, sizeof(*c->busy));
+		edge_prefetch_bytes(c->busy, EDGE_BUSY_HOT);
 	if (c->tcp.active != NULL)
 		edge_prefetch_bytes(c->tcp.active, sizeof(*c->tcp.active));
 }
@@ -23,6 +22,8 @@ static void prefetch_ends(const struct edge_connection *c)
 
 	if (b != NULL && b->first != NULL)
 		edge_prefetch_bytes(b->first, sizeof(*b->first));
+	else
+		rte_prefetch0(&c->position); /* it is at rest, or soon will be */
 	if (b != NULL && b->out != NULL)
 		edge_prefetch_bytes(b->out, sizeof(*b->out));
 	if (a != NULL && a->n_sent > 0)
@@ -39,12 +40,10 @@ void edge_prefetch(const struct lcore *lc, struct flow *const flow[], unsigned i
 		    flow[i]->state == FLOW_TCP_WAIT)
 			continue;
 		c[found] = edge_connection_of(lc->edge, flow[i]);
-		edge_prefetch_bytes(c[found], sizeof(*c[found]));
-		tcp_wheel_prefetch(&lc->edge->wheel, flow[i]->connection);
-		found++;
+		edge_prefetch_bytes(c[found++], EDGE_CONNECTION_HOT);
 	}
 	for (unsigned int i = 0; i < found; i++)
-		prefetch_parts(lc->edge, c[i]);
+		prefetch_parts(c[i]);
 	for (unsigned int i = 0; i < found; i++)
 		prefetch_ends(c[i]);
 }

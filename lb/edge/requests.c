@@ -62,8 +62,8 @@ static void requests_submit(struct edge_busy *b, struct edge_request *r)
 	struct flow *flow = edge_flow(b->edge, c);
 	unsigned int i = out->n;
 
-	if (flow == NULL) /* it has expired: the connection ends */
-		return;
+	if (flow == NULL)
+		return edge_expired(b->edge, c);
 	r->bytes->data_len = r->bytes->pkt_len = r->size;
 	out->packet[i] = r->bytes;
 	out->flow[i] = flow;
@@ -336,9 +336,8 @@ static void requests_place(void *context, uint32_t request, uint64_t offset,
 	}
 	if (!requests_stays(r, p->m, offset, bytes, length))
 		return requests_copy(b, r, offset, bytes, length);
-	r->bytes = p->m;
+	r->bytes = p->m; /* held as before */
 	p->m = NULL;
-	edge_hold(b, 1);
 	rte_pktmbuf_adj(r->bytes, bytes - rte_pktmbuf_mtod(r->bytes, const uint8_t *));
 	r->placed = length;
 	requests_try_submit(b, r);
@@ -349,9 +348,10 @@ static void requests_release(void *context, struct placement_piece *piece)
 	struct edge_piece *p = (struct edge_piece *)piece;
 	struct edge_busy *b = context;
 
-	if (p->m != NULL)
+	if (p->m != NULL) {
 		rte_pktmbuf_free(p->m);
-	edge_let_go(b, 1);
+		edge_let_go(b, 1);
+	}
 	p->piece.next = (struct placement_piece *)b->edge->free_piece;
 	b->edge->free_piece = p;
 	b->edge->n_pieces++;

@@ -252,7 +252,7 @@ static enum lb_drop segments_check_memory(const struct edge *e, const struct edg
 		if (reason != LB_DROP_NONE)
 			return reason;
 	}
-	return segments_check_share(e, c, a);
+	return likely(edge_has_plenty(e)) ? LB_DROP_NONE : segments_check_share(e, c, a);
 }
 
 static void segments_acknowledged(struct edge *e, struct edge_connection *c, uint32_t bytes)

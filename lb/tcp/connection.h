@@ -149,11 +149,11 @@ struct tcp_active {
 
 enum tcp_timer {
 	TCP_TIMER_RTO,
-	TCP_TIMER_PROBE,   /* RFC 8985, 7: tail loss */
+	TCP_TIMER_PROBE, /* RFC 8985, 7: tail loss */
+	TCP_TIMER_ACK,
+	TCP_TIMER_LIFE,    /* keepalive; the end of SYN-RECEIVED and FIN-WAIT-2 */
 	TCP_TIMER_REORDER, /* RFC 8985, 6.2: what is late may be lost */
 	TCP_TIMER_PERSIST, /* RFC 9293, 3.8.6.1: the client's window is closed */
-	TCP_TIMER_ACK,
-	TCP_TIMER_LIFE, /* keepalive; the end of SYN-RECEIVED and FIN-WAIT-2 */
 	TCP_TIMERS,
 };
 
@@ -177,7 +177,10 @@ union tcp_control {
 	} dctcp;
 };
 
-/* Zeroed memory is a closed connection. */
+/*
+ * Zeroed memory is a closed connection. What each segment of a connection needs lies together, up
+ * to TCP_TIMER_LIFE in <timer_ms>, so that its owner need not ask for the rest.
+ */
 struct tcp_connection {
 	/* names as in RFC 9293, 3.3.1 */
 	uint32_t snd_una, snd_nxt;
@@ -187,8 +190,6 @@ struct tcp_connection {
 	uint32_t rcv_limit; /* one past what the owner takes */
 	uint32_t rcv_edge;  /* one past what the client was told; never goes back */
 	uint32_t rcv_acked; /* rcv_nxt of the last segment sent */
-	uint32_t irs;
-	uint32_t fin_seq; /* of the client's FIN, if fin_known */
 	uint32_t ts_recent, ts_recent_ms, ts_offset;
 	uint32_t cwnd, ssthresh, pipe; /* bytes */
 	union {
@@ -199,16 +200,12 @@ struct tcp_connection {
 	uint32_t rto_ms; /* without back-off */
 	uint32_t heard_ms, sent_ms;
 	uint32_t progress_ms; /* when the client last acknowledged something, or nothing was due */
-	uint32_t challenge_ms;
-	uint32_t retransmits; /* segments sent again, for people */
-	uint32_t timer_ms[TCP_TIMERS]; /* those whose bit in <timers> is set */
-	union tcp_control control;
 	struct tcp_active *active;
-	uint16_t mss;   /* of payload, options of every segment taken off */
-	uint8_t state;  /* enum tcp_state */
+	uint16_t mss;              /* of payload, options of every segment taken off */
+	uint8_t state;             /* enum tcp_state */
 	uint8_t phase : 7;         /* enum tcp_phase */
 	bool reset_challenged : 1; /* the last challenge answered a reset */
-	uint8_t timers; /* bits of enum tcp_timer */
+	uint8_t timers;            /* bits of enum tcp_timer */
 	uint8_t snd_scale, rcv_scale;
 	uint8_t backoff; /* of the retransmission timer */
 	uint8_t probes;  /* keepalives or window probes without an answer */
@@ -230,6 +227,12 @@ struct tcp_connection {
 	bool push_now : 1; /* send what the client's window takes, however little */
 	bool lone : 1;     /* all that is under way is one segment, sent once: it has no record */
 	uint8_t reopened : 3; /* times that the window, closed before, is still to be told again */
+	uint32_t timer_ms[TCP_TIMERS]; /* those whose bit in <timers> is set */
+	uint32_t irs;
+	uint32_t fin_seq; /* of the client's FIN, if fin_known */
+	uint32_t challenge_ms;
+	uint32_t retransmits; /* segments sent again, for people */
+	union tcp_control control;
 };
 
 #define TCP_NEW_MAX 8
