@@ -318,7 +318,7 @@ static void connections_expire_waits(struct edge *e)
 /* --- the end ------------------------------------------------------------------------------------
  */
 
-/* The state is CLOSED or TIME-WAIT, or the flow has expired. */
+/* The state is CLOSED or TIME-WAIT, or the flow has expired. It is not on the list of those due. */
 static void connections_end(struct edge *e, struct edge_connection *c)
 {
 	struct flow *flow = edge_flow(e, c);
@@ -341,9 +341,6 @@ static void connections_end(struct edge *e, struct edge_connection *c)
 		edge_tls_forget(e, c);
 	tcp_release(&e->stack, &c->tcp);
 	tcp_wheel_remove(&e->wheel, edge_number(e, c));
-	if (c->is_due)
-		TAILQ_REMOVE(&e->due, c, due);
-	c->is_due = false;
 	c->handle = 0;
 	e->free_connection[e->n_free++] = edge_number(e, c);
 	e->n_open--;
@@ -502,18 +499,18 @@ static uint64_t connections_share(const struct edge *e, const struct edge_connec
 	const struct edge_client *client = c->busy->client;
 	uint32_t share = edge_half(e->share), its = edge_requests_of(client);
 	int32_t room = edge_half(e->budget) - edge_requests_of_all(e);
-	uint64_t bytes;
+	uint32_t packets;
 
 	if (its >= share)
 		return 0;
 	if (unlikely(room < (int32_t)e->small))
 		room = connections_last_room(e, client, room);
-	bytes = (uint64_t)RTE_MIN(share - its, (uint32_t)room) * c->tcp.mss;
+	packets = RTE_MIN(share - its, (uint32_t)room);
 	/* A division is seldom needed. */
-	if (bytes >= most * client->users)
+	if ((uint64_t)packets * c->tcp.mss >= most * client->users)
 		return most;
-	bytes = RTE_MAX(bytes / client->users, RTE_MIN(bytes, 2u * (uint64_t)c->tcp.mss));
-	return RTE_MIN(bytes, most);
+	packets = RTE_MAX(packets / client->users, RTE_MIN(packets, 2u));
+	return RTE_MIN((uint64_t)packets * c->tcp.mss, most);
 }
 
 static void connections_narrow(struct edge *e, struct edge_connection *c, bool narrow)
@@ -747,13 +744,15 @@ static void connections_grant(struct edge *e, struct edge_connection *c)
 	connections_narrow(e, c, narrow);
 }
 
-/* May the client send so much that it need not be told of more? Then that can wait until something
- * is sent. */
+/* Between requests a client is offered more when half of what it was offered is used up: what it
+ * may be offered takes long to find out. */
 static inline bool connections_is_wide(const struct edge_connection *c)
 {
 	uint32_t left = c->tcp.rcv_edge - c->tcp.rcv_nxt;
+	const struct edge_busy *b = c->busy;
 
-	return left >= 2u * c->tcp.mss && (c->busy == NULL || left > c->busy->window / 2);
+	return b == NULL || (left >= 2u * c->tcp.mss && left > b->window / 2 &&
+			     b->placement.stream.position == b->in_order && likely(b->tls == NULL));
 }
 
 /* All that was due has been sent. */
@@ -771,23 +770,25 @@ static void connections_sent(struct edge *e, struct edge_connection *c)
 unsigned int edge_transmit(struct lcore *lc)
 {
 	struct edge *e = lc->edge;
-	struct edge_connection *c = NULL, *last = TAILQ_LAST(&e->due, edge_list);
+	struct edge_list due = STAILQ_HEAD_INITIALIZER(due);
 	unsigned int sent = 0, blocked = 0;
+	struct edge_connection *c;
 
 	if (unlikely(e->text_used))
 		edge_rewrite_end_turn(e);
 	if (unlikely(e->tls != NULL))
 		edge_tls_end_turn(e);
-	while (c != last) {
-		c = TAILQ_FIRST(&e->due);
+	/* Those that cannot send all join the list again. */
+	STAILQ_CONCAT(&due, &e->due);
+	while ((c = STAILQ_FIRST(&due)) != NULL) {
 		edge_select(e, c->service);
 		if (unlikely(c->secured))
 			connections_write_tls(e, c);
 		else if (connections_may_close(c))
 			tcp_close(&c->tcp);
-		TAILQ_REMOVE(&e->due, c, due);
+		STAILQ_REMOVE_HEAD(&due, due);
 		c->is_due = false;
-		if (!tcp_is_quiet(&c->tcp) || !connections_is_wide(c))
+		if (!connections_is_wide(c))
 			connections_grant(e, c);
 		if (tcp_is_quiet(&c->tcp) || edge_emit(e, c, &sent)) {
 			connections_sent(e, c);
@@ -799,6 +800,8 @@ unsigned int edge_transmit(struct lcore *lc)
 		if (txq_room(&lc->tx[c->path.port]) > 0 || ++blocked == CONNECTIONS_BUDGET)
 			break;
 	}
+	STAILQ_CONCAT(&due, &e->due);
+	STAILQ_CONCAT(&e->due, &due);
 	return sent;
 }
 
@@ -827,7 +830,7 @@ uint64_t edge_deadline(const struct lcore *lc)
 
 	if (e == NULL)
 		return UINT64_MAX;
-	waits = !TAILQ_EMPTY(&e->due) || !TAILQ_EMPTY(&e->stalled) || !TAILQ_EMPTY(&e->wanting) ||
+	waits = !STAILQ_EMPTY(&e->due) || !TAILQ_EMPTY(&e->stalled) || !TAILQ_EMPTY(&e->wanting) ||
 		!TAILQ_EMPTY(&e->writing) || !TAILQ_EMPTY(&e->narrow) ||
 		(unlikely(e->tls != NULL) && edge_tls_waits(e));
 	/* Text that waits for its turn only goes on at once. */
@@ -849,6 +852,7 @@ void edge_drain(struct lcore *lc)
 
 	if (e == NULL)
 		return;
+	STAILQ_INIT(&e->due);
 	for (uint32_t i = 1; e->connection != NULL && i <= e->connections; i++)
 		if (e->connection[i].handle != 0)
 			connections_end(e, &e->connection[i]);

@@ -137,17 +137,37 @@ static bool segments_join(struct edge_busy *b, const struct arrival *a, const st
 			 new->length);
 }
 
-static void segments_take_bytes(struct edge *e, struct edge_connection *c, struct arrival *a,
+/* Is the segment a whole request, and nothing else? Then it needs no piece. */
+static inline bool segments_take_whole(struct edge *e, struct edge_connection *c, struct arrival *a,
+				       const struct tcp_received *r)
+{
+	uint32_t length = a->parsed->payload_length;
+	const struct edge_busy *b = c->busy;
+
+	if (b->placement.stream.position != b->in_order || r->n_new != 1 ||
+	    r->new[0].length != length || r->advanced != length || unlikely(b->tls != NULL) ||
+	    !edge_take_whole(
+		    e, c, a->m,
+		    rte_pktmbuf_mtod_offset(a->m, const uint8_t *, a->parsed->payload_offset)))
+		return false;
+	a->m = NULL;
+	return true;
+}
+
+/* True: they were a whole request, and there is nothing to read. */
+static bool segments_take_bytes(struct edge *e, struct edge_connection *c, struct arrival *a,
 				const struct tcp_received *r, uint32_t expected)
 {
 	struct edge_busy *b = c->busy;
 
 	if (r->n_new == 1 && segments_join(b, a, &r->new[0], expected)) {
 		b->in_order += r->advanced;
-		return;
+		return false;
 	}
 	/* Frames may be padded: the packet ends with the segment. */
 	a->m->data_len = a->m->pkt_len = a->parsed->payload_offset + a->parsed->payload_length;
+	if (segments_take_whole(e, c, a, r))
+		return true;
 	if (r->n_new > 1)
 		rte_mbuf_refcnt_update(a->m, r->n_new - 1);
 	for (unsigned int i = 0; i < r->n_new; i++)
@@ -158,6 +178,7 @@ static void segments_take_bytes(struct edge *e, struct edge_connection *c, struc
 		edge_tls_came(b, r->advanced);
 	else
 		b->in_order += r->advanced;
+	return false;
 }
 
 static void segments_established(struct edge *e, struct edge_connection *c, const struct arrival *a)
@@ -306,6 +327,7 @@ static void segments_take(struct edge *e, struct edge_connection *c, struct arri
 	uint32_t expected = c->tcp.rcv_nxt;
 	enum lb_drop reason = segments_check_memory(e, c, a);
 	struct tcp_received r;
+	bool read = false;
 
 	if (unlikely(segments_is_beyond_share(e, c, a)))
 		return segments_drop(e, a, LB_DROP_TCP_CLIENT_FULL);
@@ -340,8 +362,10 @@ static void segments_take(struct edge *e, struct edge_connection *c, struct arri
 		segments_acknowledged(e, c, r.acked);
 	/* Bytes after the last request that is answered are dropped. */
 	if (r.n_new > 0 && !c->closing)
-		segments_take_bytes(e, c, a, &r, expected);
+		read = segments_take_bytes(e, c, a, &r, expected);
 	c->ended |= r.finished;
+	if (read && !c->ended)
+		return;
 	if (c->busy != NULL)
 		edge_progress(e, c);
 	else if (c->ended && !c->closing)
