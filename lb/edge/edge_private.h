@@ -482,8 +482,17 @@ static inline bool edge_client_is_small(const struct edge *e, const struct edge_
 	return client->held + client->reserved < e->small;
 }
 
+/* Weight of the older replies in an average. */
+#define EDGE_REPLIES_AVERAGE 8
 /* Packets of a usual reply: its client's, or the service's while that had none. */
-uint32_t edge_usual_reply(const struct edge_busy *b);
+static inline uint32_t edge_usual_reply(const struct edge_busy *b)
+{
+	uint32_t sum = b->client->reply_packets;
+
+	if (unlikely(sum == 0))
+		sum = b->edge->reply_packets[b->connection->service];
+	return sum / EDGE_REPLIES_AVERAGE + 1;
+}
 void edge_count_reply(struct edge_busy *b, uint32_t packets);
 /* May the client have another reply, beside those that it will get? */
 bool edge_has_reply_room(const struct edge *e, const struct edge_busy *b);

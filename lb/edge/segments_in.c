@@ -16,17 +16,14 @@ struct arrival {
 	uint32_t hash;
 	struct flow *flow;
 	struct tcp_header header;
-	struct client_path path;
 };
 
-static void segments_read_path(const struct arrival *a, struct client_path *path)
+static struct client_path segments_path(const struct arrival *a)
 {
-	*path = (struct client_path){
-		.hops = a->parsed->hops,
-		.port = a->parsed->port,
-		.vlan = a->parsed->vlan,
-	};
-	memcpy(path->mac, rte_pktmbuf_mtod_offset(a->m, const uint8_t *, 6), sizeof(path->mac));
+	struct client_path path = {0};
+
+	parsed_path(a->parsed, rte_pktmbuf_mtod(a->m, const uint8_t *), &path);
+	return path;
 }
 
 static void segments_ends(const struct flow_key *key, struct tcp_ends *ends)
@@ -52,9 +49,12 @@ static uint16_t segments_mss(const struct edge *e, const struct arrival *a)
 /* Has a router marked it, on a connection to which that matters? */
 static bool segments_marked(const struct edge_connection *c, const struct arrival *a)
 {
-	const uint8_t *ip = rte_pktmbuf_mtod_offset(a->m, const uint8_t *, a->parsed->ip_offset);
+	const uint8_t *ip;
 
-	return c->tcp.ecn && (a->key->family == FLOW_IPV4 ? ip[1] & 3 : ip[1] >> 4 & 3) == 3;
+	if (likely(!c->tcp.ecn))
+		return false;
+	ip = rte_pktmbuf_mtod_offset(a->m, const uint8_t *, a->parsed->ip_offset);
+	return (a->key->family == FLOW_IPV4 ? ip[1] & 3 : ip[1] >> 4 & 3) == 3;
 }
 
 static void segments_drop(struct edge *e, struct arrival *a, enum lb_drop reason)
@@ -63,12 +63,20 @@ static void segments_drop(struct edge *e, struct arrival *a, enum lb_drop reason
 	a->m = NULL;
 }
 
+/* Answers a segment that no connection takes. */
+static void segments_answer(struct edge *e, const struct arrival *a, const struct tcp_header *out)
+{
+	struct client_path path = segments_path(a);
+
+	edge_emit_bare(e, a->key, &path, out);
+}
+
 static void segments_reset(struct edge *e, struct arrival *a, enum lb_drop reason)
 {
 	struct tcp_header out;
 
 	if (tcp_reset_for(&a->header, &out))
-		edge_emit_bare(e, a->key, &a->path, &out);
+		segments_answer(e, a, &out);
 	segments_drop(e, a, reason);
 }
 
@@ -193,9 +201,9 @@ static void segments_established(struct edge *e, struct edge_connection *c, cons
 static void segments_follow_path(const struct edge *e, struct edge_connection *c,
 				 const struct arrival *a)
 {
-	bool moved = c->path.port != a->path.port;
+	bool moved = c->path.port != a->parsed->port;
 
-	c->path = a->path;
+	parsed_path(a->parsed, rte_pktmbuf_mtod(a->m, const uint8_t *), &c->path);
 	if (unlikely(moved))
 		tcp_set_mss(&c->tcp, segments_mss(e, a));
 }
@@ -379,6 +387,7 @@ static void segments_take(struct edge *e, struct edge_connection *c, struct arri
 /* A flow and a connection for the client. NULL: counted and dropped. */
 static struct edge_connection *segments_open(struct edge *e, struct arrival *a, uint16_t service)
 {
+	struct client_path path = segments_path(a);
 	struct lcore *lc = e->lc;
 	struct edge_connection *c;
 
@@ -390,7 +399,7 @@ static struct edge_connection *segments_open(struct edge *e, struct arrival *a, 
 		return NULL;
 	}
 	a->flow->sums_left = lcore_sum_was_left(a->m);
-	c = edge_open(e, a->flow, a->hash, &a->path);
+	c = edge_open(e, a->flow, a->hash, &path);
 	if (c == NULL) {
 		conntrack_flow_remove(lc->ct, a->flow);
 		segments_drop(e, a, LB_DROP_TCP_FULL);
@@ -406,7 +415,7 @@ static void segments_answer_by_cookie(struct edge *e, const struct arrival *a,
 	e->stack.counters.cookies_out++;
 	tcp_cookie_answer(&e->stack, &e->secret, ends, &a->header, e->first_window, &out);
 	out.mss = segments_mss(e, a);
-	edge_emit_bare(e, a->key, &a->path, &out);
+	segments_answer(e, a, &out);
 }
 
 /* <least>: the lowest initial number, or 0. */
@@ -500,7 +509,7 @@ static void segments_wait(struct edge *e, struct arrival *a)
 		edge_wait_restart(e, w, a->flow);
 		/* fall through */
 	case TCP_TIME_WAIT_ANSWER:
-		edge_emit_bare(e, a->key, &a->path, &out);
+		segments_answer(e, a, &out);
 		return;
 	case TCP_TIME_WAIT_REOPEN:
 		conntrack_flow_remove(e->lc->ct, a->flow);
@@ -515,7 +524,6 @@ static void segments_receive_one(struct edge *e, struct arrival *a)
 	if (tcp_header_read(rte_pktmbuf_mtod_offset(a->m, const uint8_t *, a->parsed->l4_offset),
 			    a->parsed->l4_length, &a->header) != 0)
 		return segments_drop(e, a, LB_DROP_TCP_HEADER);
-	segments_read_path(a, &a->path);
 	if (unlikely(e->lc->trace != NULL))
 		trace_segment(e->lc, a->m, a->key, a->flow, &a->header);
 	if (a->flow == NULL)

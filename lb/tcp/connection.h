@@ -213,19 +213,19 @@ struct tcp_connection {
 	uint8_t reorder_left; /* recoveries for which <reorder> stays */
 	uint8_t duplicates;   /* acknowledgements, from clients without SACK */
 	uint8_t ack_segments; /* full ones since the last acknowledgement */
-	bool sack : 1, timestamps : 1, ecn : 1, scales : 1;
 	bool ack_now : 1;   /* send an acknowledgement at once */
 	bool probe_now : 1; /* send a segment that makes the client answer */
 	bool rst_now : 1;
-	bool syn_now : 1; /* send the SYN-ACK */
+	bool syn_now : 1;  /* send the SYN-ACK */
+	bool tail_now : 1; /* the tail loss probe is due */
+	bool push_now : 1; /* send what the client's window takes, however little */
+	bool ece : 1, cwr_now : 1;
 	bool fin_queued : 1, fin_sent : 1, fin_acked : 1;
 	bool fin_known : 1, fin_received : 1;
 	bool tlp : 1, tlp_again : 1; /* a probe is under way; it was a retransmission */
 	bool reordered : 1;
-	bool ece : 1, cwr_now : 1;
-	bool tail_now : 1; /* the tail loss probe is due */
-	bool push_now : 1; /* send what the client's window takes, however little */
-	bool lone : 1;     /* all that is under way is one segment, sent once: it has no record */
+	bool sack : 1, timestamps : 1, ecn : 1, scales : 1;
+	bool lone : 1; /* all that is under way is one segment, sent once: it has no record */
 	uint8_t reopened : 3; /* times that the window, closed before, is still to be told again */
 	uint32_t timer_ms[TCP_TIMERS]; /* those whose bit in <timers> is set */
 	uint32_t irs;
@@ -362,8 +362,9 @@ void tcp_set_mss(struct tcp_connection *c, uint16_t mss);
  * of the time. */
 static inline bool tcp_is_quiet(const struct tcp_connection *c)
 {
-	return c->snd_nxt == c->snd_end + c->fin_sent && c->fin_queued == c->fin_sent &&
-	       !c->ack_now && !c->probe_now && !c->rst_now && !c->syn_now && !c->tail_now &&
+	/* A FIN has a number when it was sent. */
+	return c->snd_nxt == c->snd_end + c->fin_queued && !c->ack_now && !c->probe_now &&
+	       !c->rst_now && !c->syn_now && !c->tail_now &&
 	       !(c->timers & 1u << TCP_TIMER_PERSIST) &&
 	       (c->active == NULL || c->active->n_lost == 0);
 }

@@ -433,12 +433,9 @@ static inline bool recovery_is_simple(const struct tcp_connection *c, const stru
 	return h->n_sacks == 0 && (h->ack == c->snd_nxt || (h->ack == c->snd_una && c->sack));
 }
 
-/*
- * The same for a lone segment, in the usual phase. Some of its bytes may be left, for want of
- * memory for its record.
- */
-static uint32_t recovery_judge_lone(struct tcp_stack *stack, struct tcp_connection *c,
-				    const struct tcp_header *h)
+/* Some of its bytes may be left, for want of memory for its record. The phase is the usual one. */
+uint32_t tcp_recovery_judge_lone(struct tcp_stack *stack, struct tcp_connection *c,
+				 const struct tcp_header *h)
 {
 	const struct tcp_congestion *congestion = stack->settings->congestion;
 	uint32_t acked = h->ack - c->snd_una, pipe = c->pipe, rtt = stack->now_us - c->lone_us;
@@ -492,7 +489,7 @@ uint32_t tcp_recovery_judge(struct tcp_stack *stack, struct tcp_connection *c,
 	uint8_t phase = c->phase;
 
 	if (c->lone && (recovery_is_simple(c, h) || tcp_active_get(stack, c) == NULL))
-		return recovery_judge_lone(stack, c, h);
+		return tcp_recovery_judge_lone(stack, c, h);
 	c->snd_una = h->ack;
 	recovery_judge(stack, c, h, &ack);
 	if (congestion->marked != NULL)
