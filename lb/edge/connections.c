@@ -138,8 +138,8 @@ struct edge_busy *edge_begin(struct edge *e, struct edge_connection *c)
 
 /* ms that a client has at least to acknowledge a segment: RECOVERY_ACK_DELAY. */
 #define CONNECTIONS_ANSWER_MS 60
-/* Such a deadline is no further away. */
-#define CONNECTIONS_SOON_MS 1000
+/* Such a deadline is no further away: the first timeout of a connection is a second. */
+#define CONNECTIONS_SOON_MS 1500
 /* ms by which a connection may be looked at too early, rather than to change its place. */
 #define CONNECTIONS_EARLY_MS 32
 
