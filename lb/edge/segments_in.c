@@ -83,6 +83,18 @@ static void segments_reset(struct edge *e, struct arrival *a, enum lb_drop reaso
 /* --- segments of a connection ---------------------------------------------------------------
  */
 
+static inline struct placement_piece segments_piece(const struct edge_busy *b,
+						    const struct arrival *a,
+						    const struct tcp_new *new, uint32_t expected)
+{
+	return (struct placement_piece){
+		.position = edge_came(b) + (new->seq - expected),
+		.bytes = rte_pktmbuf_mtod_offset(a->m, const uint8_t *,
+						 a->parsed->payload_offset + new->offset),
+		.length = new->length,
+	};
+}
+
 /* The bytes of one range: a piece, which holds the packet. */
 static void segments_add_piece(struct edge *e, struct edge_busy *b, const struct arrival *a,
 			       const struct tcp_new *new, uint32_t expected)
@@ -93,12 +105,7 @@ static void segments_add_piece(struct edge *e, struct edge_busy *b, const struct
 	e->n_pieces--;
 	p->m = a->m;
 	edge_hold(b, 1);
-	p->piece = (struct placement_piece){
-		.position = edge_came(b) + (new->seq - expected),
-		.bytes = rte_pktmbuf_mtod_offset(a->m, const uint8_t *,
-						 a->parsed->payload_offset + new->offset),
-		.length = new->length,
-	};
+	p->piece = segments_piece(b, a, new, expected);
 	if (unlikely(b->tls != NULL))
 		edge_tls_take(b, p);
 	else
@@ -162,7 +169,33 @@ static inline bool segments_take_whole(struct edge *e, struct edge_connection *c
 	return true;
 }
 
-/* True: they were a whole request, and there is nothing to read. */
+/* Do the bytes belong to the request that is open, and is nothing held? They need none either. */
+static inline bool segments_fill(struct edge_connection *c, struct arrival *a,
+				 const struct tcp_received *r, uint32_t expected)
+{
+	const struct tcp_new *new = &r->new[0];
+	struct edge_busy *b = c->busy;
+	struct edge_piece p;
+
+	if (r->n_new != 1 || b->placement.held != NULL || unlikely(b->tls != NULL) ||
+	    b->placement.stream.position < b->in_order + (new->seq - expected) + new->length)
+		return false;
+	p = (struct edge_piece){.piece = segments_piece(b, a, new, expected), .m = a->m};
+	a->m = NULL;
+	edge_hold(b, 1);
+	placement_fill(&b->placement, &p.piece);
+	if (p.m != NULL) {
+		rte_pktmbuf_free(p.m);
+		edge_let_go(b, 1);
+	}
+	b->in_order += r->advanced;
+	/* In the middle of it there is no reply to carry the acknowledgement. */
+	if (b->placement.stream.position > b->in_order)
+		tcp_acknowledge(&c->tcp);
+	return true;
+}
+
+/* True: there is nothing to read now. */
 static bool segments_take_bytes(struct edge *e, struct edge_connection *c, struct arrival *a,
 				const struct tcp_received *r, uint32_t expected)
 {
@@ -174,7 +207,7 @@ static bool segments_take_bytes(struct edge *e, struct edge_connection *c, struc
 	}
 	/* Frames may be padded: the packet ends with the segment. */
 	a->m->data_len = a->m->pkt_len = a->parsed->payload_offset + a->parsed->payload_length;
-	if (segments_take_whole(e, c, a, r))
+	if (segments_fill(c, a, r, expected) || segments_take_whole(e, c, a, r))
 		return true;
 	if (r->n_new > 1)
 		rte_mbuf_refcnt_update(a->m, r->n_new - 1);
