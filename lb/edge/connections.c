@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Connections: their beginning and end, timers, windows, and TIME-WAIT. */
-#include "edge/edge_private.h"
+#include "edge/deadlines.h"
 #include "observe/flow_trace.h"
 #include "runtime/txq.h"
 #include "tcp/sequence.h"
@@ -10,16 +10,10 @@
 /* Stalled connections passed over per turn, because their client has no room: readers may make
  * thousands wait. */
 #define CONNECTIONS_VISITS 64
-/* Timers whose connections are prefetched before the first of them is visited. */
-#define CONNECTIONS_TOGETHER 32
-/* A connection is visited this often: its flow lives as long as it does. */
-#define CONNECTIONS_VISIT_MS (CONNTRACK_TCP_TIMEOUT_MS / 2)
 /* us of a round trip at least, where a connection's window is measured. */
 #define CONNECTIONS_ROUND_US 250
 /* Bytes of a record of TLS at most. */
 #define CONNECTIONS_RECORD 16640
-/* An lcore sleeps no longer than this. */
-#define CONNECTIONS_SLEEP_MS 50
 
 static const struct stream_framing *connections_framing(const struct lb_service_config *config,
 							const struct edge_connection *c)
@@ -128,52 +122,6 @@ struct edge_busy *edge_begin(struct edge *e, struct edge_connection *c)
 	return b;
 }
 
-/* --- deadlines that are seldom reached
- * ---------------------------------------------------------------
- *
- * A reply soon carries the acknowledgement that waits for it, and a client soon acknowledges the
- * reply. So their timers wait in lists, each in the order of time, before the wheel has them: it
- * seldom sees them.
- */
-
-/* ms that a client has at least to acknowledge a segment: RECOVERY_ACK_DELAY. */
-#define CONNECTIONS_ANSWER_MS 60
-/* Such a deadline is no further away: the first timeout of a connection is a second. */
-#define CONNECTIONS_SOON_MS 1500
-/* ms by which a connection may be looked at too early, rather than to change its place. */
-#define CONNECTIONS_EARLY_MS 32
-
-static void connections_leave_soon(struct edge_busy *b)
-{
-	if (b->soon_list == NULL)
-		return;
-	TAILQ_REMOVE(b->soon_list, b, soon);
-	b->soon_list = NULL;
-}
-
-/* True: the connection is on a list, and looked at before <ms>. */
-static bool connections_wait_soon(struct edge *e, struct edge_busy *b, uint32_t ms)
-{
-	const struct edge_busy *last = TAILQ_LAST(&e->owing, edge_busy_list);
-	uint32_t left = ms - e->stack.now_ms;
-
-	if (b->soon_list != NULL && ms - b->soon_ms <= CONNECTIONS_EARLY_MS)
-		return true;
-	connections_leave_soon(b);
-	if (left >= CONNECTIONS_ANSWER_MS && left < CONNECTIONS_SOON_MS) {
-		b->soon_list = &e->answered;
-		b->soon_ms = e->stack.now_ms + CONNECTIONS_ANSWER_MS;
-	} else if (left == e->stack.settings->ack_delay_ms &&
-		   (last == NULL || !sequence_before(ms, last->soon_ms))) {
-		b->soon_list = &e->owing;
-		b->soon_ms = ms;
-	} else {
-		return false;
-	}
-	TAILQ_INSERT_TAIL(b->soon_list, b, soon);
-	return true;
-}
-
 static void connections_leave_stalled(struct edge *e, struct edge_busy *b)
 {
 	if (e->next_stalled == b)
@@ -216,7 +164,7 @@ static void connections_free_busy(struct edge *e, struct edge_connection *c)
 	e->n_busy--;
 	if (c->narrow)
 		TAILQ_REMOVE(&e->narrow, b, narrow);
-	connections_leave_soon(b);
+	edge_leave_soon(b);
 	c->stalled = c->narrow = false;
 }
 
@@ -549,101 +497,12 @@ static void connections_widen(struct edge *e)
 	}
 }
 
-/* When the connection is visited at the latest. */
-static uint32_t connections_latest(const struct edge *e, const struct edge_connection *c)
-{
-	uint32_t latest = e->stack.now_ms + CONNECTIONS_VISIT_MS;
-
-	if (unlikely(c->secured) && !edge_tls_has_keys(e, c) && c->busy == NULL && !c->closing)
-		latest = sequence_min(latest, c->idle_ms + e->known->tcp.handshake_ms);
-	return e->idle_ms == 0 || c->busy != NULL || c->closing
-		       ? latest
-		       : sequence_min(latest, c->idle_ms + e->idle_ms);
-}
-
-static void connections_set_timer(struct edge *e, const struct edge_connection *c, uint32_t ms)
-{
-	if (c->busy != NULL && connections_wait_soon(e, c->busy, ms))
-		return;
-	tcp_wheel_set(&e->wheel, edge_number(e, c), sequence_min(ms, connections_latest(e, c)));
-}
-
-static bool connections_is_unused(struct edge *e, const struct edge_connection *c)
-{
-	if (unlikely(c->secured) && edge_tls_is_late(e, c))
-		return true;
-	return e->idle_ms != 0 && (c->busy == NULL || edge_frames_are_idle(c)) &&
-	       e->stack.now_ms - c->idle_ms >= e->idle_ms;
-}
-
-/*
- * A timer's entry came up, often early: what has happened since has set the timer later. A segment
- * keeps the flow alive, so it is touched where none came for long.
- */
-static void connections_visit(struct edge *e, struct edge_connection *c)
-{
-	bool quiet = e->stack.now_ms - c->tcp.heard_ms > CONNECTIONS_VISIT_MS / 2;
-	struct flow *flow;
-	uint32_t ms;
-
-	if (!c->closing && connections_is_unused(e, c))
-		return edge_close(e, c);
-	if (!quiet && tcp_due(&c->tcp, &ms) && sequence_after(ms, e->stack.now_ms))
-		return connections_set_timer(e, c, ms);
-	flow = edge_flow(e, c);
-	edge_select(e, c->service);
-	tcp_timer(&e->stack, &c->tcp);
-	if (unlikely(flow == NULL))
-		return edge_expired(e, c);
-	conntrack_touch(flow, e->lc->now_ms);
-	edge_touch(e, c);
-}
-
-/* Looks at those of a list whose time has come; <left> at most. Returns how many more it might. */
-static unsigned int connections_run_soon(struct edge *e, struct edge_busy_list *list,
-					 unsigned int left)
-{
-	struct edge_busy *b;
-
-	for (; left > 0 && (b = TAILQ_FIRST(list)) != NULL &&
-	       !sequence_after(b->soon_ms, e->stack.now_ms);
-	     left--) {
-		connections_leave_soon(b);
-		connections_visit(e, b->connection);
-	}
-	return left;
-}
-
-static void connections_run_timers(struct edge *e)
-{
-	unsigned int left = CONNECTIONS_BUDGET, n;
-	uint32_t number[CONNECTIONS_TOGETHER];
-
-	left = connections_run_soon(e, &e->owing, left);
-	left = connections_run_soon(e, &e->answered, left);
-	tcp_wheel_advance(&e->wheel, e->stack.now_ms);
-	for (; left >= CONNECTIONS_TOGETHER; left -= n) {
-		for (n = 0; n < CONNECTIONS_TOGETHER; n++) {
-			number[n] = tcp_wheel_take(&e->wheel);
-			if (number[n] == 0)
-				break;
-			tcp_wheel_prefetch(&e->wheel, number[n]);
-			rte_prefetch0(&e->connection[number[n]]);
-			rte_prefetch0(&e->connection[number[n]].tcp.timer_ms);
-		}
-		for (unsigned int i = 0; i < n; i++)
-			connections_visit(e, &e->connection[number[i]]);
-		if (n < CONNECTIONS_TOGETHER)
-			return;
-	}
-}
-
 bool edge_resume(struct lcore *lc)
 {
 	struct edge *e = lc->edge;
 
 	edge_begin_turn(e);
-	connections_run_timers(e);
+	edge_run_timers(e);
 	if (e->n_wait > 0)
 		connections_expire_waits(e);
 	if (unlikely(!TAILQ_EMPTY(&e->rewrites)))
@@ -764,7 +623,7 @@ static void connections_sent(struct edge *e, struct edge_connection *c)
 		return connections_end(e, c);
 	connections_rest(e, c);
 	if (tcp_due(&c->tcp, &ms))
-		connections_set_timer(e, c, ms);
+		edge_set_timer(e, c, ms);
 }
 
 unsigned int edge_transmit(struct lcore *lc)
@@ -808,42 +667,6 @@ unsigned int edge_transmit(struct lcore *lc)
 bool edge_must_stay_awake(const struct lcore *lc)
 {
 	return lc->edge != NULL && lc->edge->tls != NULL && edge_tls_must_go_on(lc->edge);
-}
-
-/* ms until a connection of those lists is looked at, <most> at most. */
-static uint32_t connections_soon_left(const struct edge *e, uint32_t most)
-{
-	const struct edge_busy *first[] = {TAILQ_FIRST(&e->owing), TAILQ_FIRST(&e->answered)};
-
-	for (unsigned int i = 0; i < RTE_DIM(first); i++)
-		if (first[i] != NULL && sequence_before(first[i]->soon_ms, e->stack.now_ms + most))
-			most = RTE_MAX((int32_t)(first[i]->soon_ms - e->stack.now_ms), 0);
-	return most;
-}
-
-uint64_t edge_deadline(const struct lcore *lc)
-{
-	const struct edge *e = lc->edge;
-	uint32_t ms = CONNECTIONS_SLEEP_MS;
-
-	bool waits;
-
-	if (e == NULL)
-		return UINT64_MAX;
-	waits = !STAILQ_EMPTY(&e->due) || !TAILQ_EMPTY(&e->stalled) || !TAILQ_EMPTY(&e->wanting) ||
-		!TAILQ_EMPTY(&e->writing) || !TAILQ_EMPTY(&e->narrow) ||
-		(unlikely(e->tls != NULL) && edge_tls_waits(e));
-	/* Text that waits for its turn only goes on at once. */
-	if (e->text_short || !TAILQ_EMPTY(&e->rewrites) ||
-	    (unlikely(e->tls != NULL) && edge_tls_must_go_on(e)))
-		return lc->now;
-	if (waits)
-		ms = 1;
-	else if (e->wheel.n == 0 && TAILQ_EMPTY(&e->owing) && TAILQ_EMPTY(&e->answered))
-		return UINT64_MAX;
-	else
-		ms = tcp_wheel_left(&e->wheel, connections_soon_left(e, ms));
-	return lc->now + RTE_MAX(ms, 1u) * lc->lb->tsc_per_ms;
 }
 
 void edge_drain(struct lcore *lc)
