@@ -262,6 +262,17 @@ uint64_t conntrack_handle(const struct conntrack *ct, const struct flow *flow);
 /* The flow behind a handle, or NULL if it has ended. Safe for any 64-bit value. */
 struct flow *conntrack_flow_get(struct conntrack *ct, uint64_t handle);
 
+/* The table's memory, in which flows never move. For the call below. */
+struct flow *conntrack_flows(struct conntrack *ct);
+
+/* As conntrack_flow_get(), for a handle that this table gave. <flows>: the table's memory. */
+static inline struct flow *conntrack_flow_of(struct flow *flows, uint64_t handle)
+{
+	struct flow *flow = &flows[(uint32_t)handle];
+
+	return flow->generation == handle >> 32 ? flow : NULL;
+}
+
 /* Prefetch all of the flow behind a handle without reading it. Safe for any 64-bit value. */
 void conntrack_flow_prefetch(const struct conntrack *ct, uint64_t handle);
 

@@ -276,6 +276,11 @@ struct flow *conntrack_flow_get(struct conntrack *ct, uint64_t handle)
 	return flow_at(ct, index);
 }
 
+struct flow *conntrack_flows(struct conntrack *ct)
+{
+	return ct->flows;
+}
+
 void conntrack_flow_prefetch(const struct conntrack *ct, uint64_t handle)
 {
 	uint32_t index = (uint32_t)handle;

@@ -265,22 +265,10 @@ void edge_press_waiting(struct edge *e)
  * read, room is set aside for a reply of the service's usual size.
  */
 
-/* Weight of a new reply in the average. */
-#define CLIENTS_AVERAGE 8
-
-uint32_t edge_usual_reply(const struct edge_busy *b)
-{
-	uint32_t sum = b->client->reply_packets;
-
-	if (unlikely(sum == 0))
-		sum = b->edge->reply_packets[b->connection->service];
-	return sum / CLIENTS_AVERAGE + 1;
-}
-
 /* <sum> begins with the first reply, whose average it then is. */
 static void clients_average(uint32_t *sum, uint32_t packets)
 {
-	*sum += *sum == 0 ? packets * CLIENTS_AVERAGE : packets - *sum / CLIENTS_AVERAGE;
+	*sum += *sum == 0 ? packets * EDGE_REPLIES_AVERAGE : packets - *sum / EDGE_REPLIES_AVERAGE;
 }
 
 void edge_count_reply(struct edge_busy *b, uint32_t packets)
@@ -322,6 +310,7 @@ void edge_clients_share(struct edge *e)
 
 	e->share = RTE_MAX((uint64_t)e->budget * e->known->tcp.client_percent / 100, 16u);
 	e->small = RTE_MIN(e->share, RTE_MAX(e->budget / 32, 16u));
+	e->plenty = edge_promised(RTE_MIN(e->share, edge_commons(e)));
 	e->busy_share = RTE_MAX((uint64_t)e->busies * e->known->tcp.client_percent / 100, 16u);
 	first = (uint64_t)e->share * CLIENTS_SEGMENT / CLIENTS_FIRST_OF;
 	first = RTE_MIN(RTE_MAX(first, (uint64_t)CLIENTS_FIRST_MIN), (uint64_t)CLIENTS_FIRST_MAX);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Connections: their beginning and end, timers, windows, and TIME-WAIT. */
-#include "edge/edge_private.h"
+#include "edge/deadlines.h"
 #include "observe/flow_trace.h"
 #include "runtime/txq.h"
 #include "tcp/sequence.h"
@@ -10,16 +10,10 @@
 /* Stalled connections passed over per turn, because their client has no room: readers may make
  * thousands wait. */
 #define CONNECTIONS_VISITS 64
-/* Timers whose connections are prefetched before the first of them is visited. */
-#define CONNECTIONS_TOGETHER 32
-/* A connection is visited this often: its flow lives as long as it does. */
-#define CONNECTIONS_VISIT_MS (CONNTRACK_TCP_TIMEOUT_MS / 2)
 /* us of a round trip at least, where a connection's window is measured. */
 #define CONNECTIONS_ROUND_US 250
 /* Bytes of a record of TLS at most. */
 #define CONNECTIONS_RECORD 16640
-/* An lcore sleeps no longer than this. */
-#define CONNECTIONS_SLEEP_MS 50
 
 static const struct stream_framing *connections_framing(const struct lb_service_config *config,
 							const struct edge_connection *c)
@@ -171,6 +165,7 @@ static void connections_free_busy(struct edge *e, struct edge_connection *c)
 	e->n_busy--;
 	if (c->narrow)
 		TAILQ_REMOVE(&e->narrow, b, narrow);
+	edge_leave_soon(b);
 	c->stalled = c->narrow = false;
 }
 
@@ -272,7 +267,7 @@ static void connections_expire_waits(struct edge *e)
 /* --- the end ------------------------------------------------------------------------------------
  */
 
-/* The state is CLOSED or TIME-WAIT, or the flow has expired. */
+/* The state is CLOSED or TIME-WAIT, or the flow has expired. It is not on the list of those due. */
 static void connections_end(struct edge *e, struct edge_connection *c)
 {
 	struct flow *flow = edge_flow(e, c);
@@ -297,9 +292,6 @@ static void connections_end(struct edge *e, struct edge_connection *c)
 		edge_tls_forget(e, c);
 	tcp_release(&e->stack, &c->tcp);
 	tcp_wheel_remove(&e->wheel, edge_number(e, c));
-	if (c->is_due)
-		TAILQ_REMOVE(&e->due, c, due);
-	c->is_due = false;
 	c->handle = 0;
 	e->free_connection[e->n_free++] = edge_number(e, c);
 	e->n_open--;
@@ -461,18 +453,18 @@ static uint64_t connections_share(const struct edge *e, const struct edge_connec
 	const struct edge_client *client = c->busy->client;
 	uint32_t share = edge_half(e->share), its = edge_requests_of(client);
 	int32_t room = edge_half(e->budget) - edge_requests_of_all(e);
-	uint64_t bytes;
+	uint32_t packets;
 
 	if (its >= share)
 		return 0;
 	if (unlikely(room < (int32_t)e->small))
 		room = connections_last_room(e, client, room);
-	bytes = (uint64_t)RTE_MIN(share - its, (uint32_t)room) * c->tcp.mss;
+	packets = RTE_MIN(share - its, (uint32_t)room);
 	/* A division is seldom needed. */
-	if (bytes >= most * client->users)
+	if ((uint64_t)packets * c->tcp.mss >= most * client->users)
 		return most;
-	bytes = RTE_MAX(bytes / client->users, RTE_MIN(bytes, 2u * (uint64_t)c->tcp.mss));
-	return RTE_MIN(bytes, most);
+	packets = RTE_MAX(packets / client->users, RTE_MIN(packets, 2u));
+	return RTE_MIN((uint64_t)packets * c->tcp.mss, most);
 }
 
 static void connections_narrow(struct edge *e, struct edge_connection *c, bool narrow)
@@ -511,81 +503,12 @@ static void connections_widen(struct edge *e)
 	}
 }
 
-/* When the connection is visited at the latest. */
-static uint32_t connections_latest(const struct edge *e, const struct edge_connection *c)
-{
-	uint32_t latest = e->stack.now_ms + CONNECTIONS_VISIT_MS;
-
-	if (unlikely(c->secured) && !edge_tls_has_keys(e, c) && c->busy == NULL && !c->closing)
-		latest = sequence_min(latest, c->idle_ms + e->known->tcp.handshake_ms);
-	return e->idle_ms == 0 || c->busy != NULL || c->closing
-		       ? latest
-		       : sequence_min(latest, c->idle_ms + e->idle_ms);
-}
-
-static void connections_set_timer(struct edge *e, const struct edge_connection *c, uint32_t ms)
-{
-	tcp_wheel_set(&e->wheel, edge_number(e, c), sequence_min(ms, connections_latest(e, c)));
-}
-
-static bool connections_is_unused(struct edge *e, const struct edge_connection *c)
-{
-	if (unlikely(c->secured) && edge_tls_is_late(e, c))
-		return true;
-	return e->idle_ms != 0 && (c->busy == NULL || edge_frames_are_idle(c)) &&
-	       e->stack.now_ms - c->idle_ms >= e->idle_ms;
-}
-
-/*
- * A timer's entry came up, often early: what has happened since has set the timer later. A segment
- * keeps the flow alive, so it is touched where none came for long.
- */
-static void connections_visit(struct edge *e, struct edge_connection *c)
-{
-	bool quiet = e->stack.now_ms - c->tcp.heard_ms > CONNECTIONS_VISIT_MS / 2;
-	struct flow *flow;
-	uint32_t ms;
-
-	if (!c->closing && connections_is_unused(e, c))
-		return edge_close(e, c);
-	if (!quiet && tcp_due(&c->tcp, &ms) && sequence_after(ms, e->stack.now_ms))
-		return connections_set_timer(e, c, ms);
-	flow = edge_flow(e, c);
-	if (flow != NULL)
-		conntrack_touch(flow, e->lc->now_ms);
-	edge_select(e, c->service);
-	tcp_timer(&e->stack, &c->tcp);
-	edge_touch(e, c);
-}
-
-static void connections_run_timers(struct edge *e)
-{
-	uint32_t number[CONNECTIONS_TOGETHER];
-	unsigned int n;
-
-	tcp_wheel_advance(&e->wheel, e->stack.now_ms);
-	for (unsigned int left = CONNECTIONS_BUDGET; left > 0; left -= n) {
-		for (n = 0; n < CONNECTIONS_TOGETHER; n++) {
-			number[n] = tcp_wheel_take(&e->wheel);
-			if (number[n] == 0)
-				break;
-			tcp_wheel_prefetch(&e->wheel, number[n]);
-			rte_prefetch0(&e->connection[number[n]]);
-			rte_prefetch0(&e->connection[number[n]].tcp.timer_ms);
-		}
-		for (unsigned int i = 0; i < n; i++)
-			connections_visit(e, &e->connection[number[i]]);
-		if (n < CONNECTIONS_TOGETHER)
-			return;
-	}
-}
-
 bool edge_resume(struct lcore *lc)
 {
 	struct edge *e = lc->edge;
 
 	edge_begin_turn(e);
-	connections_run_timers(e);
+	edge_run_timers(e);
 	if (e->n_wait > 0)
 		connections_expire_waits(e);
 	if (unlikely(edge_next_rewrite(e) != NULL))
@@ -634,15 +557,16 @@ static void connections_measure(const struct edge *e, struct edge_connection *c)
 {
 	uint32_t us = RTE_MAX(c->tcp.srtt_us, (uint32_t)CONNECTIONS_ROUND_US);
 	struct edge_busy *b = c->busy;
-	uint64_t used;
+	uint64_t used, least;
 
 	if (e->stack.now_us - b->round_us < us)
 		return;
 	used = 2 * (edge_came(b) - b->round_position);
-	if (e->stack.now_us - b->round_us >= 2 * us)
+	least = RTE_MAX(b->window / 2, e->first_window);
+	/* A division is seldom needed. */
+	if (used > least && e->stack.now_us - b->round_us >= 2 * us)
 		used = used * us / (e->stack.now_us - b->round_us);
-	used = RTE_MAX(used, b->window / 2);
-	b->window = RTE_MIN(RTE_MAX(used, e->first_window), e->window);
+	b->window = RTE_MIN(RTE_MAX(used, least), e->window);
 	b->round_us = e->stack.now_us;
 	b->round_position = edge_came(b);
 }
@@ -685,43 +609,54 @@ static void connections_grant(struct edge *e, struct edge_connection *c)
 	connections_narrow(e, c, narrow);
 }
 
-/* All that was due has been sent. <flow>: NULL: it has expired. */
-static void connections_sent(struct edge *e, struct edge_connection *c, const struct flow *flow)
+/* Between requests a client is offered more when half of what it was offered is used up: what it
+ * may be offered takes long to find out. */
+static inline bool connections_is_wide(const struct edge_connection *c)
+{
+	uint32_t left = c->tcp.rcv_edge - c->tcp.rcv_nxt;
+	const struct edge_busy *b = c->busy;
+
+	return b == NULL || (left >= 2u * c->tcp.mss && left > b->window / 2 &&
+			     b->placement.stream.position == b->in_order && likely(b->tls == NULL));
+}
+
+/* All that was due has been sent. */
+static void connections_sent(struct edge *e, struct edge_connection *c)
 {
 	uint32_t ms;
 
-	if (c->tcp.state == TCP_CLOSED || c->tcp.state == TCP_TIME_WAIT || flow == NULL)
+	if (c->tcp.state == TCP_CLOSED || c->tcp.state == TCP_TIME_WAIT)
 		return connections_end(e, c);
 	connections_rest(e, c);
 	if (tcp_due(&c->tcp, &ms))
-		connections_set_timer(e, c, ms);
+		edge_set_timer(e, c, ms);
 }
 
 unsigned int edge_transmit(struct lcore *lc)
 {
 	struct edge *e = lc->edge;
-	struct edge_connection *c = NULL, *last = TAILQ_LAST(&e->due, edge_list);
+	struct edge_list due = STAILQ_HEAD_INITIALIZER(due);
 	unsigned int sent = 0, blocked = 0;
+	struct edge_connection *c;
 
 	if (unlikely(e->text_used))
 		edge_rewrite_end_turn(e);
 	if (unlikely(e->tls != NULL))
 		edge_tls_end_turn(e);
-	while (c != last) {
-		const struct flow *flow;
-
-		c = TAILQ_FIRST(&e->due);
-		flow = edge_flow(e, c);
+	/* Those that cannot send all join the list again. */
+	STAILQ_CONCAT(&due, &e->due);
+	while ((c = STAILQ_FIRST(&due)) != NULL) {
 		edge_select(e, c->service);
 		if (unlikely(c->secured))
 			connections_write_tls(e, c);
 		else if (connections_may_close(c))
 			tcp_close(&c->tcp);
-		TAILQ_REMOVE(&e->due, c, due);
+		STAILQ_REMOVE_HEAD(&due, due);
 		c->is_due = false;
-		connections_grant(e, c);
-		if (flow == NULL || tcp_is_quiet(&c->tcp) || edge_emit(e, c, flow, &sent)) {
-			connections_sent(e, c, flow);
+		if (!connections_is_wide(c))
+			connections_grant(e, c);
+		if (tcp_is_quiet(&c->tcp) || edge_emit(e, c, &sent)) {
+			connections_sent(e, c);
 			continue;
 		}
 		edge_touch(e, c);
@@ -730,6 +665,8 @@ unsigned int edge_transmit(struct lcore *lc)
 		if (txq_room(&lc->tx[c->path.port]) > 0 || ++blocked == CONNECTIONS_BUDGET)
 			break;
 	}
+	STAILQ_CONCAT(&due, &e->due);
+	STAILQ_CONCAT(&e->due, &due);
 	return sent;
 }
 
@@ -738,37 +675,13 @@ bool edge_must_stay_awake(const struct lcore *lc)
 	return lc->edge != NULL && lc->edge->tls != NULL && edge_tls_must_go_on(lc->edge);
 }
 
-uint64_t edge_deadline(const struct lcore *lc)
-{
-	const struct edge *e = lc->edge;
-	uint32_t ms = CONNECTIONS_SLEEP_MS;
-
-	bool waits;
-
-	if (e == NULL)
-		return UINT64_MAX;
-	waits = !TAILQ_EMPTY(&e->due) || !TAILQ_EMPTY(&e->stalled) || !TAILQ_EMPTY(&e->wanting) ||
-		!TAILQ_EMPTY(&e->writing) || !TAILQ_EMPTY(&e->narrow) ||
-		(unlikely(e->tls != NULL) && edge_tls_waits(e));
-	/* Text that waits for its turn only goes on at once. */
-	if (e->text_short || edge_next_rewrite(e) != NULL ||
-	    (unlikely(e->tls != NULL) && edge_tls_must_go_on(e)))
-		return lc->now;
-	if (!waits && e->wheel.n == 0)
-		return UINT64_MAX;
-	if (!waits)
-		ms = tcp_wheel_left(&e->wheel, ms);
-	else
-		ms = 1;
-	return lc->now + RTE_MAX(ms, 1u) * lc->lb->tsc_per_ms;
-}
-
 void edge_drain(struct lcore *lc)
 {
 	struct edge *e = lc->edge;
 
 	if (e == NULL)
 		return;
+	STAILQ_INIT(&e->due);
 	for (uint32_t i = 1; e->connection != NULL && i <= e->connections; i++)
 		if (e->connection[i].handle != 0)
 			connections_end(e, &e->connection[i]);

@@ -50,7 +50,8 @@ _Static_assert(sizeof(struct edge_opener) <= 24, "there may be a million");
 /* A part of a received segment that is held. */
 struct edge_piece {
 	struct placement_piece piece; /* first: placement.h gives this pointer back */
-	struct rte_mbuf *m;           /* a reference; <piece.bytes> lies in it */
+	/* a reference, which is held; <piece.bytes> lies in it. NULL: it has moved on */
+	struct rte_mbuf *m;
 };
 
 /* A range of a request's bytes, where the NIC put them. */
@@ -151,64 +152,80 @@ struct edge_tls;      /* tls.h */
 struct edge_tls_room; /* the same; of an lcore */
 struct tls_session;
 
-/* The part of a connection that exists while bytes or requests are under way. */
+TAILQ_HEAD(edge_busy_list, edge_busy);
+
+/* The part of a connection that exists while bytes or requests are under way. First what each
+ * segment and reply needs. */
 struct edge_busy {
-	struct edge_busy *next; /* of the pool */
 	struct edge *edge;
 	struct edge_connection *connection;
 	struct edge_client *client;
 	uint32_t held, replies, reserved; /* packets: parts of the client's */
+	uint32_t progress_ms;
 	/* of those with bytes to send: when a whole packet of them was acknowledged last */
 	TAILQ_ENTRY(edge_busy) sending;
-	uint32_t progress_ms;
+	/* on one of the edge's lists of deadlines that are seldom reached, and when it is looked at
+	 * there */
+	TAILQ_ENTRY(edge_busy) soon;
+	struct edge_busy_list *soon_list; /* NULL: on none */
+	uint32_t soon_ms;
+	/* bytes that it is offered, and where and when the current measurement of a round trip
+	 * began */
+	uint32_t window, round_us;
+	unsigned int n_requests;
+	uint64_t round_position;
+	uint64_t in_order; /* position of the stream up to which all bytes have come */
+	uint64_t unwritten;                 /* bytes of large requests */
+	struct edge_request *first, **last; /* open requests */
+	/* bytes to send, from number <out_seq> on; <at>: the segment sent last, at number <at_seq>
+	 */
+	struct rte_mbuf *out, *out_tail, *at;
+	uint32_t out_seq, at_seq;
+	uint32_t out_bytes;
+	bool emits;           /* the framing is being asked what to send */
+	bool shut; /* answers wait, and the client's windows of HTTP/2 have no room for them */
+	bool session;         /* it is counted among its client's */
+	struct edge_tls *tls; /* NULL: the connection has no TLS */
+	struct placement placement;
+	struct edge_busy *next; /* of the pool */
 	/* when segments of it were refused first and last, in a row; 0: none was */
 	uint32_t refused_first_ms, refused_ms;
 	/* since when bytes are held that only others of its client bring on, and what had come in
 	 * order by then; 0: none were, when it was looked at last */
 	uint32_t waits_ms;
 	uint64_t waits_position;
-	TAILQ_ENTRY(edge_busy) wants; /* on the edge's list of those that wait for room */
+	TAILQ_ENTRY(edge_busy) wants;  /* on the edge's list of those that wait for room */
 	TAILQ_ENTRY(edge_busy) narrow; /* of those whose window is closed for want of memory */
-	uint64_t in_order;            /* position of the stream up to which all bytes have come */
-	/* bytes that it is offered, and where and when the current measurement of a round trip
-	 * began */
-	uint32_t window, round_us;
-	uint64_t round_position;
-	struct placement placement;
-	uint64_t unwritten;                 /* bytes of large requests */
-	struct edge_request *first, **last; /* open requests */
-	unsigned int n_requests;
-	/* bytes to send, from number <out_seq> on; <at>: the segment sent last, at number <at_seq>
-	 */
-	struct rte_mbuf *out, *out_tail, *at;
-	uint32_t out_seq, at_seq;
-	uint32_t out_bytes;
-	struct edge_tls *tls; /* NULL: the connection has no TLS */
-	bool emits;           /* the framing is being asked what to send */
-	bool shut; /* answers wait, and the client's windows of HTTP/2 have no room for them */
-	bool session;         /* it is counted among its client's */
 } __attribute__((aligned(64)));
+/* Bytes of it that each segment and reply needs. */
+#define EDGE_BUSY_HOT offsetof(struct edge_busy, next)
+_Static_assert(EDGE_BUSY_HOT <= 5 * RTE_CACHE_LINE_SIZE, "the rest seldom has to be here");
 
+/* First what each segment and reply needs. */
 struct edge_connection {
-	struct tcp_connection tcp;
-	uint64_t handle;   /* of its flow; 0: free */
-	uint64_t position; /* of the stream, while <busy> is NULL: all before it was read */
+	uint64_t handle; /* of its flow; 0: free */
 	struct client_path path;
 	struct edge_busy *busy;
-	TAILQ_ENTRY(edge_connection) due; /* on the edge's list of those with segments to send */
-	uint32_t requests;                /* of the stream, while <busy> is NULL */
-	uint32_t hash;                    /* of the flow */
-	uint32_t idle_ms;                 /* when <busy> became NULL */
+	/* on the edge's list of those with segments to send */
+	STAILQ_ENTRY(edge_connection) due;
+	uint32_t hash;   /* of the flow */
+	uint32_t opener; /* number of its client */
 	uint16_t service;
-	bool is_due, stalled, narrow;
-	bool ended;   /* the client has closed: what it sent before is still read */
-	bool closing; /* nothing more is read: close when what was asked is answered */
+	bool is_due : 1, stalled : 1, narrow : 1;
+	bool ended : 1;     /* the client has closed: what it sent before is still read */
+	bool closing : 1;   /* nothing more is read: close when what was asked is answered */
 	bool opening : 1;   /* counted in the backlog */
 	bool secured : 1;   /* it has TLS; */
 	bool tls_ended : 1; /* our close_notify is queued, or nothing more can be: TCP closes */
-	uint32_t opener; /* number of its client */
+	struct tcp_connection tcp;
+	uint64_t position; /* of the stream, while <busy> is NULL: all before it was read */
+	uint32_t requests; /* of the stream, while <busy> is NULL */
+	uint32_t idle_ms;  /* when <busy> became NULL */
 } __attribute__((aligned(64)));
 _Static_assert(sizeof(struct edge_connection) <= 256, "there may be a million at rest");
+/* Bytes of it that each segment and reply needs. */
+#define EDGE_CONNECTION_HOT offsetof(struct edge_connection, tcp.timer_ms[TCP_TIMER_LIFE + 1])
+_Static_assert(EDGE_CONNECTION_HOT <= 3 * RTE_CACHE_LINE_SIZE, "the rest seldom has to be here");
 
 /* In place of a connection's number, with the place in the ring. */
 #define EDGE_WAITS 0x80000000u
@@ -221,8 +238,7 @@ struct edge_wait {
 	struct tcp_time_wait wait;
 };
 
-TAILQ_HEAD(edge_list, edge_connection);
-TAILQ_HEAD(edge_busy_list, edge_busy);
+STAILQ_HEAD(edge_list, edge_connection);
 
 /* A request that the walk is to cancel. */
 struct edge_cancel {
@@ -234,6 +250,7 @@ struct edge_cancel {
 
 struct edge {
 	struct lcore *lc;
+	struct flow *flows; /* memory of the lcore's flow table */
 	struct tcp_stack stack;
 	const struct service_snapshot *known; /* the configuration of this turn */
 	struct tcp_secret secret;
@@ -272,6 +289,7 @@ struct edge {
 	uint32_t held, replies, reserved;
 	uint32_t budget, share;      /* packets: of all clients, of one */
 	uint32_t small;              /* below which a client may use what the others leave */
+	uint32_t plenty;             /* if all requests hold less, no limit of them is reached */
 	uint32_t busy_share;         /* busy connections of one */
 	uint32_t reply_packets[LB_SERVICES_MAX]; /* of some replies: their average */
 	struct edge_busy_list sending; /* oldest progress first */
@@ -294,6 +312,9 @@ struct edge {
 	uint32_t backlog_max;
 	uint32_t wait_ms, idle_ms;
 	struct edge_list due;          /* by <due> */
+	/* by <soon>: those with an acknowledgement that waits for a reply to carry it, and those
+	 * whose client has a while to answer; the first is looked at first */
+	struct edge_busy_list owing, answered;
 	struct edge_busy_list stalled; /* by <wants> */
 	struct edge_busy *next_stalled; /* the next of these to be looked at; NULL: the first */
 	struct edge_busy_list narrow;  /* by <narrow> */
@@ -329,6 +350,15 @@ static inline void edge_prefetch_bytes(const void *at, size_t bytes)
 		rte_prefetch0((const uint8_t *)at + i);
 }
 
+/* Zeroes few cache lines: gcc's way ("rep stos") takes long to begin. <bytes>: times 32. */
+static inline void edge_zero(void *at, size_t bytes)
+{
+	typedef uint64_t lanes __attribute__((vector_size(32), aligned(8), may_alias));
+
+	for (size_t i = 0; i < bytes; i += sizeof(lanes))
+		*(lanes *)((uint8_t *)at + i) = (lanes){0};
+}
+
 /* --- connections.c ---------------------------------------------------------------------------- */
 
 static inline struct edge_connection *edge_connection_of(const struct edge *e,
@@ -344,7 +374,7 @@ static inline uint32_t edge_number(const struct edge *e, const struct edge_conne
 
 static inline struct flow *edge_flow(const struct edge *e, const struct edge_connection *c)
 {
-	return conntrack_flow_get(e->lc->ct, c->handle);
+	return conntrack_flow_of(e->flows, c->handle);
 }
 
 /* A connection for <flow>, zeroed but for what concerns the flow. NULL: there are as many as may
@@ -374,7 +404,13 @@ static inline void edge_touch(struct edge *e, struct edge_connection *c)
 	if (c->is_due)
 		return;
 	c->is_due = true;
-	TAILQ_INSERT_TAIL(&e->due, c, due);
+	STAILQ_INSERT_TAIL(&e->due, c, due);
+}
+/* Its flow is gone: it ends before the turn does. */
+static inline void edge_expired(struct edge *e, struct edge_connection *c)
+{
+	tcp_abort(&c->tcp);
+	edge_touch(e, c);
 }
 /* Nothing more is read: what is incomplete is dropped, the rest answered. Where the framing can say
  * so to the client, it does, and ends the connection when all is answered. */
@@ -457,6 +493,12 @@ static inline bool edge_client_has_room(const struct edge *e, const struct edge_
 	return edge_requests_of(client) < edge_promised(e->share);
 }
 
+/* Do requests hold so little that neither all nor a client can have reached a limit? */
+static inline bool edge_has_plenty(const struct edge *e)
+{
+	return edge_requests_of_all(e) < e->plenty && e->held < edge_commons(e);
+}
+
 /* Are there few parts left for connections that become busy? */
 static inline bool edge_is_short_of_busy(const struct edge *e)
 {
@@ -469,8 +511,17 @@ static inline bool edge_client_is_small(const struct edge *e, const struct edge_
 	return client->held + client->reserved < e->small;
 }
 
+/* Weight of the older replies in an average. */
+#define EDGE_REPLIES_AVERAGE 8
 /* Packets of a usual reply: its client's, or the service's while that had none. */
-uint32_t edge_usual_reply(const struct edge_busy *b);
+static inline uint32_t edge_usual_reply(const struct edge_busy *b)
+{
+	uint32_t sum = b->client->reply_packets;
+
+	if (unlikely(sum == 0))
+		sum = b->edge->reply_packets[b->connection->service];
+	return sum / EDGE_REPLIES_AVERAGE + 1;
+}
 void edge_count_reply(struct edge_busy *b, uint32_t packets);
 /* May the client have another reply, beside those that it will get? */
 bool edge_has_reply_room(const struct edge *e, const struct edge_busy *b);
@@ -587,6 +638,13 @@ static inline bool edge_read(struct edge *e, struct edge_connection *c)
 
 	return placement_run(&c->busy->placement, &settings, c->busy->in_order);
 }
+/*
+ * The usual request: whole, in one segment, with nothing before it that was not read and nothing
+ * behind it. <m> ends with <bytes>, which are the next of the stream and came just now. True: it
+ * was taken, with <m>; the bytes are in order. Not with TLS.
+ */
+bool edge_take_whole(struct edge *e, struct edge_connection *c, struct rte_mbuf *m,
+		     const uint8_t *bytes);
 /* The client does not want the reply of <r>, which is not answered. */
 void edge_cancel(struct edge_busy *b, struct edge_request *r);
 /* Frees the request; its packets go back. */
@@ -777,10 +835,9 @@ void edge_let_cut(struct edge *e, const struct flow *flow, struct rte_mbuf *m, u
 
 /* --- segments_out.c --------------------------------------------------------------------------- */
 
-/* Sends all that is due on <c>, whose flow lives. False: the port or packet memory has no room now.
- */
-bool edge_emit(struct edge *e, struct edge_connection *c, const struct flow *flow,
-	       unsigned int *sent);
+/* Sends all that is due on <c>. False: the port or packet memory has no room now. If its flow has
+ * expired nothing can be sent, and its state is CLOSED. */
+bool edge_emit(struct edge *e, struct edge_connection *c, unsigned int *sent);
 /* Sends a segment without payload that belongs to no connection. */
 void edge_emit_bare(struct edge *e, const struct flow_key *key, const struct client_path *path,
 		    const struct tcp_header *h);

@@ -386,8 +386,10 @@ static bool large_write(struct edge *e, struct edge_large *l, bool followed)
 
 	/* The window may open. */
 	edge_touch(e, c);
-	if (flow == NULL) /* it has expired: the connection ends */
+	if (flow == NULL) {
+		edge_expired(e, c);
 		return true;
+	}
 	lcore_limit_links(e->lc);
 	lcore_mark_dirty(e->lc, link);
 	announce =
@@ -409,8 +411,8 @@ static bool large_announce_late(struct edge *e, struct edge_large *l)
 	struct flow *flow = edge_flow(e, l->busy->connection);
 	int rc;
 
-	if (flow == NULL) { /* it has expired: the connection ends, and holds up no others */
-		edge_touch(e, l->busy->connection);
+	if (flow == NULL) { /* it holds up no others */
+		edge_expired(e, l->busy->connection);
 		return false;
 	}
 	lcore_limit_links(e->lc);

@@ -82,12 +82,15 @@ int edge_create(struct lcore *lc, const uint64_t seed[2])
 		return -ENOMEM;
 	lc->edge = e;
 	e->lc = lc;
+	e->flows = conntrack_flows(lc->ct);
 	e->secret = (struct tcp_secret){{seed[0] ^ SEED_WORD, seed[1] ^ lc->index}};
 	e->connections = pools.connections;
 	e->waits = pools.time_waits;
 	e->gather_max =
 		rte_pktmbuf_data_room_size(lc->packets) - RTE_PKTMBUF_HEADROOM - ROCE_TRAILER_MAX;
-	TAILQ_INIT(&e->due);
+	STAILQ_INIT(&e->due);
+	TAILQ_INIT(&e->owing);
+	TAILQ_INIT(&e->answered);
 	TAILQ_INIT(&e->stalled);
 	TAILQ_INIT(&e->narrow);
 	TAILQ_INIT(&e->wanting);

@@ -12,6 +12,7 @@
 /* Bytes of extents that are copied. */
 #define LARGE_SMALL 256
 
+/* Its packet is held already. */
 static struct edge_part *large_add_part(struct edge *e, struct edge_large *l, struct rte_mbuf *m,
 					const uint8_t *bytes, uint32_t length, uint32_t offset)
 {
@@ -25,7 +26,6 @@ static struct edge_part *large_add_part(struct edge *e, struct edge_large *l, st
 	STAILQ_INSERT_TAIL(&l->parts, part, next);
 	l->copied = NULL;
 	l->busy->unwritten += length;
-	edge_hold(l->busy, 1);
 	return part;
 }
 
@@ -86,10 +86,12 @@ bool edge_large_place(struct edge_busy *b, struct edge_request *r, uint64_t offs
 		return edge_large_produce(b, r, offset, bytes, length);
 	if (large_take(b, r, p->m, offset, bytes, length) == NULL)
 		return false;
-	if (ends)
+	if (ends) {
 		p->m = NULL;
-	else
-		rte_mbuf_refcnt_update(p->m, 1);
+		return true;
+	}
+	rte_mbuf_refcnt_update(p->m, 1);
+	edge_hold(b, 1);
 	return true;
 }
 
@@ -113,6 +115,7 @@ bool edge_large_produce(struct edge_busy *b, struct edge_request *r, uint64_t of
 			rte_pktmbuf_free(m);
 			return false;
 		}
+		edge_hold(b, 1);
 		r->large->copied = part;
 		lc->stats.payload_copies++;
 		offset += n;

@@ -6,23 +6,30 @@
 #include "edge/edge_private.h"
 
 /* The parts of a connection, when it is here itself. */
-static void prefetch_parts(const struct edge *e, const struct edge_connection *c)
+static void prefetch_parts(const struct edge_connection *c)
 {
-	tcp_wheel_prefetch_neighbours(&e->wheel, edge_number(e, c));
 	if (c->busy != NULL)
-		edge_prefetch_bytes(c->busy, sizeof(*c->busy));
+		edge_prefetch_bytes(c->busy, EDGE_BUSY_HOT);
 	if (c->tcp.active != NULL)
 		edge_prefetch_bytes(c->tcp.active, sizeof(*c->tcp.active));
 }
 
-/* Their ends: the request that is answered or the reply that is acknowledged. */
-static void prefetch_ends(const struct edge_connection *c)
+/* Their ends: the request that is answered or the reply that is acknowledged. Without a request the
+ * connection is at rest, or soon will be. */
+static void prefetch_ends(const struct edge *e, const struct edge_connection *c)
 {
 	const struct edge_busy *b = c->busy;
 	const struct tcp_active *a = c->tcp.active;
 
-	if (b != NULL && b->first != NULL)
+	if (b != NULL && b->first != NULL) {
 		edge_prefetch_bytes(b->first, sizeof(*b->first));
+		/* After a pause congestion control begins anew. */
+		if (e->stack.now_ms - c->tcp.sent_ms > c->tcp.rto_ms)
+			rte_prefetch0(&c->tcp.control);
+	} else {
+		rte_prefetch0(&c->position);
+		tcp_wheel_prefetch(&e->wheel, edge_number(e, c));
+	}
 	if (b != NULL && b->out != NULL)
 		edge_prefetch_bytes(b->out, sizeof(*b->out));
 	if (a != NULL && a->n_sent > 0)
@@ -39,12 +46,10 @@ void edge_prefetch(const struct lcore *lc, struct flow *const flow[], unsigned i
 		    flow[i]->state == FLOW_TCP_WAIT)
 			continue;
 		c[found] = edge_connection_of(lc->edge, flow[i]);
-		edge_prefetch_bytes(c[found], sizeof(*c[found]));
-		tcp_wheel_prefetch(&lc->edge->wheel, flow[i]->connection);
-		found++;
+		edge_prefetch_bytes(c[found++], EDGE_CONNECTION_HOT);
 	}
 	for (unsigned int i = 0; i < found; i++)
-		prefetch_parts(lc->edge, c[i]);
+		prefetch_parts(c[i]);
 	for (unsigned int i = 0; i < found; i++)
-		prefetch_ends(c[i]);
+		prefetch_ends(lc->edge, c[i]);
 }

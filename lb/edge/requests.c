@@ -15,10 +15,11 @@ static inline struct edge_request *requests_add(struct edge_busy *b, uint32_t nu
 	e->free_request = r->next;
 	e->n_requests++;
 	edge_prefetch_bytes(e->free_request, sizeof(*r));
-	*r = (struct edge_request){.number = number,
-				   .tag = tag,
-				   .arrived = e->lc->now,
-				   .service = b->connection->service};
+	edge_zero(r, sizeof(*r));
+	r->number = number;
+	r->tag = tag;
+	r->arrived = e->lc->now;
+	r->service = b->connection->service;
 	r->reserved = edge_usual_reply(b);
 	edge_reserve(b, r->reserved);
 	*b->last = r;
@@ -53,7 +54,7 @@ static uint64_t requests_deadline(const struct lcore *lc, const struct lb_servic
 	return us == 0 ? 0 : lc->now + us * lc->lb->tsc_per_ms / 1000;
 }
 
-/* All bytes have come: the request joins the burst. */
+/* All bytes have come: the request joins the burst. Its packet is not held any more. */
 static void requests_submit(struct edge_busy *b, struct edge_request *r)
 {
 	struct edge_connection *c = b->connection;
@@ -62,8 +63,8 @@ static void requests_submit(struct edge_busy *b, struct edge_request *r)
 	struct flow *flow = edge_flow(b->edge, c);
 	unsigned int i = out->n;
 
-	if (flow == NULL) /* it has expired: the connection ends */
-		return;
+	if (flow == NULL)
+		return edge_expired(b->edge, c);
 	r->bytes->data_len = r->bytes->pkt_len = r->size;
 	out->packet[i] = r->bytes;
 	out->flow[i] = flow;
@@ -77,7 +78,6 @@ static void requests_submit(struct edge_busy *b, struct edge_request *r)
 	out->priority[i] = (struct priority){.level = r->priority};
 	out->n++;
 	r->bytes = NULL;
-	edge_let_go(b, 1);
 	r->sent = true;
 	lc->service[r->service].stats.bytes_in += r->size;
 }
@@ -169,8 +169,10 @@ static bool requests_gather(struct edge_busy *b, struct edge_request *r)
 
 static void requests_try_submit(struct edge_busy *b, struct edge_request *r)
 {
-	if (edge_request_is_complete(r) && r->bytes != NULL && !r->answered)
-		requests_submit(b, r);
+	if (!edge_request_is_complete(r) || r->bytes == NULL || r->answered)
+		return;
+	edge_let_go(b, 1);
+	requests_submit(b, r);
 }
 
 static void requests_end(struct edge_busy *b, const struct stream_action *action)
@@ -345,9 +347,8 @@ static void requests_place(void *context, uint32_t request, uint64_t offset,
 	}
 	if (!requests_stays(r, p->m, offset, bytes, length))
 		return requests_copy(b, r, offset, bytes, length);
-	r->bytes = p->m;
+	r->bytes = p->m; /* held as before */
 	p->m = NULL;
-	edge_hold(b, 1);
 	rte_pktmbuf_adj(r->bytes, bytes - rte_pktmbuf_mtod(r->bytes, const uint8_t *));
 	r->placed = length;
 	requests_try_submit(b, r);
@@ -358,9 +359,10 @@ static void requests_release(void *context, struct placement_piece *piece)
 	struct edge_piece *p = (struct edge_piece *)piece;
 	struct edge_busy *b = context;
 
-	if (p->m != NULL)
+	if (p->m != NULL) {
 		rte_pktmbuf_free(p->m);
-	edge_let_go(b, 1);
+		edge_let_go(b, 1);
+	}
 	p->piece.next = (struct placement_piece *)b->edge->free_piece;
 	b->edge->free_piece = p;
 	b->edge->n_pieces++;
@@ -392,6 +394,34 @@ static bool requests_ready(void *context)
 	return edge_has_reply_room(e, b) && b->n_requests < e->pipeline &&
 	       e->free_request != NULL && e->lc->burst.n < LB_BURST - 1 &&
 	       e->n_cancels < EDGE_CANCELS;
+}
+
+bool edge_take_whole(struct edge *e, struct edge_connection *c, struct rte_mbuf *m,
+		     const uint8_t *bytes)
+{
+	const struct lb_service_config *config = lcore_service_config(e->lc, c->service);
+	const struct stream_settings settings = {.max_request = config->max_request};
+	uint32_t length = rte_pktmbuf_mtod(m, const uint8_t *) + m->data_len - bytes, header;
+	struct edge_busy *b = c->busy;
+	struct placement *p = &b->placement;
+	struct edge_request *r;
+	struct stream_begin begin;
+
+	if (p->framing->whole == NULL || p->held != NULL || length > e->gather_max ||
+	    rte_mbuf_refcnt_read(m) > 1 || !requests_ready(b))
+		return false;
+	header = p->framing->whole(&p->stream, &settings, bytes, length, &begin);
+	if (header == 0)
+		return false;
+	b->in_order = p->stream.position;
+	r = requests_add(b, p->stream.requests - 1, begin.tag);
+	requests_begin(b, r, &begin);
+	rte_pktmbuf_adj(m, bytes + header - rte_pktmbuf_mtod(m, const uint8_t *));
+	r->bytes = m;
+	r->placed = r->size;
+	r->named = true;
+	requests_submit(b, r);
+	return true;
 }
 
 const struct placement_ops edge_placement_ops = {

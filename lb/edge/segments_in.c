@@ -16,17 +16,14 @@ struct arrival {
 	uint32_t hash;
 	struct flow *flow;
 	struct tcp_header header;
-	struct client_path path;
 };
 
-static void segments_read_path(const struct arrival *a, struct client_path *path)
+static struct client_path segments_path(const struct arrival *a)
 {
-	*path = (struct client_path){
-		.hops = a->parsed->hops,
-		.port = a->parsed->port,
-		.vlan = a->parsed->vlan,
-	};
-	memcpy(path->mac, rte_pktmbuf_mtod_offset(a->m, const uint8_t *, 6), sizeof(path->mac));
+	struct client_path path = {0};
+
+	parsed_path(a->parsed, rte_pktmbuf_mtod(a->m, const uint8_t *), &path);
+	return path;
 }
 
 static void segments_ends(const struct flow_key *key, struct tcp_ends *ends)
@@ -52,9 +49,12 @@ static uint16_t segments_mss(const struct edge *e, const struct arrival *a)
 /* Has a router marked it, on a connection to which that matters? */
 static bool segments_marked(const struct edge_connection *c, const struct arrival *a)
 {
-	const uint8_t *ip = rte_pktmbuf_mtod_offset(a->m, const uint8_t *, a->parsed->ip_offset);
+	const uint8_t *ip;
 
-	return c->tcp.ecn && (a->key->family == FLOW_IPV4 ? ip[1] & 3 : ip[1] >> 4 & 3) == 3;
+	if (likely(!c->tcp.ecn))
+		return false;
+	ip = rte_pktmbuf_mtod_offset(a->m, const uint8_t *, a->parsed->ip_offset);
+	return (a->key->family == FLOW_IPV4 ? ip[1] & 3 : ip[1] >> 4 & 3) == 3;
 }
 
 static void segments_drop(struct edge *e, struct arrival *a, enum lb_drop reason)
@@ -63,17 +63,37 @@ static void segments_drop(struct edge *e, struct arrival *a, enum lb_drop reason
 	a->m = NULL;
 }
 
+/* Answers a segment that no connection takes. */
+static void segments_answer(struct edge *e, const struct arrival *a, const struct tcp_header *out)
+{
+	struct client_path path = segments_path(a);
+
+	edge_emit_bare(e, a->key, &path, out);
+}
+
 static void segments_reset(struct edge *e, struct arrival *a, enum lb_drop reason)
 {
 	struct tcp_header out;
 
 	if (tcp_reset_for(&a->header, &out))
-		edge_emit_bare(e, a->key, &a->path, &out);
+		segments_answer(e, a, &out);
 	segments_drop(e, a, reason);
 }
 
 /* --- segments of a connection ---------------------------------------------------------------
  */
+
+static inline struct placement_piece segments_piece(const struct edge_busy *b,
+						    const struct arrival *a,
+						    const struct tcp_new *new, uint32_t expected)
+{
+	return (struct placement_piece){
+		.position = edge_came(b) + (new->seq - expected),
+		.bytes = rte_pktmbuf_mtod_offset(a->m, const uint8_t *,
+						 a->parsed->payload_offset + new->offset),
+		.length = new->length,
+	};
+}
 
 /* The bytes of one range: a piece, which holds the packet. */
 static void segments_add_piece(struct edge *e, struct edge_busy *b, const struct arrival *a,
@@ -85,12 +105,7 @@ static void segments_add_piece(struct edge *e, struct edge_busy *b, const struct
 	e->n_pieces--;
 	p->m = a->m;
 	edge_hold(b, 1);
-	p->piece = (struct placement_piece){
-		.position = edge_came(b) + (new->seq - expected),
-		.bytes = rte_pktmbuf_mtod_offset(a->m, const uint8_t *,
-						 a->parsed->payload_offset + new->offset),
-		.length = new->length,
-	};
+	p->piece = segments_piece(b, a, new, expected);
 	if (unlikely(b->tls != NULL))
 		edge_tls_take(b, p);
 	else
@@ -137,17 +152,63 @@ static bool segments_join(struct edge_busy *b, const struct arrival *a, const st
 			 new->length);
 }
 
-static void segments_take_bytes(struct edge *e, struct edge_connection *c, struct arrival *a,
+/* Is the segment a whole request, and nothing else? Then it needs no piece. */
+static inline bool segments_take_whole(struct edge *e, struct edge_connection *c, struct arrival *a,
+				       const struct tcp_received *r)
+{
+	uint32_t length = a->parsed->payload_length;
+	const struct edge_busy *b = c->busy;
+
+	if (b->placement.stream.position != b->in_order || r->n_new != 1 ||
+	    r->new[0].length != length || r->advanced != length || unlikely(b->tls != NULL) ||
+	    !edge_take_whole(
+		    e, c, a->m,
+		    rte_pktmbuf_mtod_offset(a->m, const uint8_t *, a->parsed->payload_offset)))
+		return false;
+	a->m = NULL;
+	return true;
+}
+
+/* Do the bytes belong to the request that is open, and is nothing held? They need none either. */
+static inline bool segments_fill(struct edge_connection *c, struct arrival *a,
+				 const struct tcp_received *r, uint32_t expected)
+{
+	const struct tcp_new *new = &r->new[0];
+	struct edge_busy *b = c->busy;
+	struct edge_piece p;
+
+	if (r->n_new != 1 || b->placement.held != NULL || unlikely(b->tls != NULL) ||
+	    b->placement.stream.position < b->in_order + (new->seq - expected) + new->length)
+		return false;
+	p = (struct edge_piece){.piece = segments_piece(b, a, new, expected), .m = a->m};
+	a->m = NULL;
+	edge_hold(b, 1);
+	placement_fill(&b->placement, &p.piece);
+	if (p.m != NULL) {
+		rte_pktmbuf_free(p.m);
+		edge_let_go(b, 1);
+	}
+	b->in_order += r->advanced;
+	/* In the middle of it there is no reply to carry the acknowledgement. */
+	if (b->placement.stream.position > b->in_order)
+		tcp_acknowledge(&c->tcp);
+	return true;
+}
+
+/* True: there is nothing to read now. */
+static bool segments_take_bytes(struct edge *e, struct edge_connection *c, struct arrival *a,
 				const struct tcp_received *r, uint32_t expected)
 {
 	struct edge_busy *b = c->busy;
 
 	if (r->n_new == 1 && segments_join(b, a, &r->new[0], expected)) {
 		b->in_order += r->advanced;
-		return;
+		return false;
 	}
 	/* Frames may be padded: the packet ends with the segment. */
 	a->m->data_len = a->m->pkt_len = a->parsed->payload_offset + a->parsed->payload_length;
+	if (segments_fill(c, a, r, expected) || segments_take_whole(e, c, a, r))
+		return true;
 	if (r->n_new > 1)
 		rte_mbuf_refcnt_update(a->m, r->n_new - 1);
 	for (unsigned int i = 0; i < r->n_new; i++)
@@ -158,6 +219,7 @@ static void segments_take_bytes(struct edge *e, struct edge_connection *c, struc
 		edge_tls_came(b, r->advanced);
 	else
 		b->in_order += r->advanced;
+	return false;
 }
 
 static void segments_established(struct edge *e, struct edge_connection *c, const struct arrival *a)
@@ -172,9 +234,9 @@ static void segments_established(struct edge *e, struct edge_connection *c, cons
 static void segments_follow_path(const struct edge *e, struct edge_connection *c,
 				 const struct arrival *a)
 {
-	bool moved = c->path.port != a->path.port;
+	bool moved = c->path.port != a->parsed->port;
 
-	c->path = a->path;
+	parsed_path(a->parsed, rte_pktmbuf_mtod(a->m, const uint8_t *), &c->path);
 	if (unlikely(moved))
 		tcp_set_mss(&c->tcp, segments_mss(e, a));
 }
@@ -252,7 +314,7 @@ static enum lb_drop segments_check_memory(const struct edge *e, const struct edg
 		if (reason != LB_DROP_NONE)
 			return reason;
 	}
-	return segments_check_share(e, c, a);
+	return likely(edge_has_plenty(e)) ? LB_DROP_NONE : segments_check_share(e, c, a);
 }
 
 static void segments_acknowledged(struct edge *e, struct edge_connection *c, uint32_t bytes)
@@ -306,6 +368,7 @@ static void segments_take(struct edge *e, struct edge_connection *c, struct arri
 	uint32_t expected = c->tcp.rcv_nxt;
 	enum lb_drop reason = segments_check_memory(e, c, a);
 	struct tcp_received r;
+	bool read = false;
 
 	if (unlikely(segments_is_beyond_share(e, c, a)))
 		return segments_drop(e, a, LB_DROP_TCP_CLIENT_FULL);
@@ -340,8 +403,10 @@ static void segments_take(struct edge *e, struct edge_connection *c, struct arri
 		segments_acknowledged(e, c, r.acked);
 	/* Bytes after the last request that is answered are dropped. */
 	if (r.n_new > 0 && !c->closing)
-		segments_take_bytes(e, c, a, &r, expected);
+		read = segments_take_bytes(e, c, a, &r, expected);
 	c->ended |= r.finished;
+	if (read && !c->ended)
+		return;
 	if (c->busy != NULL)
 		edge_progress(e, c);
 	else if (c->ended && !c->closing)
@@ -355,6 +420,7 @@ static void segments_take(struct edge *e, struct edge_connection *c, struct arri
 /* A flow and a connection for the client. NULL: counted and dropped. */
 static struct edge_connection *segments_open(struct edge *e, struct arrival *a, uint16_t service)
 {
+	struct client_path path = segments_path(a);
 	struct lcore *lc = e->lc;
 	struct edge_connection *c;
 
@@ -366,7 +432,7 @@ static struct edge_connection *segments_open(struct edge *e, struct arrival *a, 
 		return NULL;
 	}
 	a->flow->sums_left = lcore_sum_was_left(a->m);
-	c = edge_open(e, a->flow, a->hash, &a->path);
+	c = edge_open(e, a->flow, a->hash, &path);
 	if (c == NULL) {
 		conntrack_flow_remove(lc->ct, a->flow);
 		segments_drop(e, a, LB_DROP_TCP_FULL);
@@ -382,7 +448,7 @@ static void segments_answer_by_cookie(struct edge *e, const struct arrival *a,
 	e->stack.counters.cookies_out++;
 	tcp_cookie_answer(&e->stack, &e->secret, ends, &a->header, e->first_window, &out);
 	out.mss = segments_mss(e, a);
-	edge_emit_bare(e, a->key, &a->path, &out);
+	segments_answer(e, a, &out);
 }
 
 /* <least>: the lowest initial number, or 0. */
@@ -476,7 +542,7 @@ static void segments_wait(struct edge *e, struct arrival *a)
 		edge_wait_restart(e, w, a->flow);
 		/* fall through */
 	case TCP_TIME_WAIT_ANSWER:
-		edge_emit_bare(e, a->key, &a->path, &out);
+		segments_answer(e, a, &out);
 		return;
 	case TCP_TIME_WAIT_REOPEN:
 		conntrack_flow_remove(e->lc->ct, a->flow);
@@ -491,7 +557,6 @@ static void segments_receive_one(struct edge *e, struct arrival *a)
 	if (tcp_header_read(rte_pktmbuf_mtod_offset(a->m, const uint8_t *, a->parsed->l4_offset),
 			    a->parsed->l4_length, &a->header) != 0)
 		return segments_drop(e, a, LB_DROP_TCP_HEADER);
-	segments_read_path(a, &a->path);
 	if (unlikely(e->lc->trace != NULL))
 		trace_segment(e->lc, a->m, a->key, a->flow, &a->header);
 	if (a->flow == NULL)

@@ -216,11 +216,15 @@ static bool emit_one(struct edge *e, struct edge_connection *c, const struct flo
 	return true;
 }
 
-bool edge_emit(struct edge *e, struct edge_connection *c, const struct flow *flow,
-	       unsigned int *sent)
+bool edge_emit(struct edge *e, struct edge_connection *c, unsigned int *sent)
 {
+	const struct flow *flow = edge_flow(e, c);
 	struct tcp_header h;
 
+	if (unlikely(flow == NULL)) {
+		c->tcp.state = TCP_CLOSED;
+		return true;
+	}
 	do {
 		if (txq_room(&e->lc->tx[c->path.port]) == 0)
 			return false;

@@ -86,6 +86,11 @@ static void placement_insert(struct placement *p, struct placement_piece *piece)
 	p->held_bytes += piece->length;
 }
 
+void placement_fill(struct placement *p, const struct placement_piece *piece)
+{
+	placement_place(p, piece);
+}
+
 void placement_take(struct placement *p, struct placement_piece *piece)
 {
 	placement_place(p, piece);

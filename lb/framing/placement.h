@@ -64,6 +64,10 @@ void placement_fini(struct placement *p);
 /* <piece> came. placement_run() must follow before the next one that is in order. */
 void placement_take(struct placement *p, struct placement_piece *piece);
 
+/* The same for a piece of which the framing has read all that it needs (it ends at its position or
+ * before): it is placed, and stays the caller's. */
+void placement_fill(struct placement *p, const struct placement_piece *piece);
+
 /* The held piece that ends at <position>, if no header explains what comes there. NULL: none. */
 struct placement_piece *placement_before(const struct placement *p, uint64_t position);
 /* That piece has <length> more bytes: they came behind its others, in the owner's buffer too. */

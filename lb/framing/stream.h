@@ -183,6 +183,15 @@ struct stream_framing {
 			     const uint8_t *bytes, uint32_t length, struct stream_action *actions,
 			     unsigned int max);
 
+	/*
+	 * Of framings that can tell at a glance; others have NULL. Are the <length> bytes of the
+	 * stream from its position on, all of which have come, a valid request and nothing else?
+	 * Then it is taken: writes what read() would say of it, and returns the bytes of the header
+	 * in front of it. Else returns 0, and nothing has changed.
+	 */
+	uint32_t (*whole)(struct stream *s, const struct stream_settings *settings,
+			  const uint8_t *bytes, uint32_t length, struct stream_begin *begin);
+
 	/* Write the head of the next piece of <reply>'s chunk to <at>, head_max bytes of room.
 	 * Called until it returns the chunk's last piece. */
 	struct stream_piece (*reply)(struct stream *s, struct stream_reply *reply, uint8_t *at);

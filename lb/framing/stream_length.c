@@ -38,6 +38,21 @@ static unsigned int stream_length_read(struct stream *s, const struct stream_set
 	return r.n;
 }
 
+static uint32_t stream_length_whole(struct stream *s, const struct stream_settings *settings,
+				    const uint8_t *bytes, uint32_t length,
+				    struct stream_begin *begin)
+{
+	uint32_t size = length - STREAM_LENGTH_HEADER;
+
+	if (s->got != 0 || length <= STREAM_LENGTH_HEADER || stream_length_of(bytes) != size ||
+	    size > settings->max_request)
+		return 0;
+	*begin = (struct stream_begin){.size = size};
+	s->position += length;
+	s->requests++;
+	return STREAM_LENGTH_HEADER;
+}
+
 static struct stream_piece stream_length_reply(struct stream *s, struct stream_reply *reply,
 					       uint8_t *at)
 {
@@ -58,5 +73,6 @@ const struct stream_framing stream_length = {
 	.in_order = true,
 	.head_max = STREAM_LENGTH_HEAD,
 	.read = stream_length_read,
+	.whole = stream_length_whole,
 	.reply = stream_length_reply,
 };

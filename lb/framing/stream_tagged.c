@@ -20,29 +20,55 @@ static void stream_tagged_close(struct stream_reader *r)
 	stream_reader_close(r);
 }
 
+static struct stream_begin stream_tagged_begin(const struct lb_request *request, uint32_t length)
+{
+	return (struct stream_begin){.size = length,
+				     .tag = request->id,
+				     .deadline_us = request->deadline_us,
+				     .priority = request->priority};
+}
+
 static void stream_tagged_header(struct stream_reader *r, const struct stream_settings *settings,
 				 const uint8_t *header)
 {
+	struct stream_begin begin;
 	struct lb_request request;
 	uint32_t length;
 	int error = lb_request_parse_stream(header, &request, &length);
 
 	if (error == -EBADMSG)
-		stream_tagged_close(r);
-	else if (error < 0)
-		stream_reader_refuse(r, request.id, length, LB_NOTICE_MALFORMED, LB_DROP_FRAMING);
-	else if (request.kind == LB_REQUEST_CANCEL)
-		stream_reader_cancel(r, request.id);
-	else if (length == 0)
-		stream_reader_refuse(r, request.id, 0, LB_NOTICE_MALFORMED, LB_DROP_EMPTY_REQUEST);
-	else if (length > settings->max_request)
-		stream_reader_refuse(r, request.id, length, LB_NOTICE_TOO_LARGE,
-				     LB_DROP_REQUEST_TOO_LARGE);
-	else
-		stream_reader_request(r, &(struct stream_begin){.size = length,
-								.tag = request.id,
-								.deadline_us = request.deadline_us,
-								.priority = request.priority});
+		return stream_tagged_close(r);
+	if (error < 0)
+		return stream_reader_refuse(r, request.id, length, LB_NOTICE_MALFORMED,
+					    LB_DROP_FRAMING);
+	if (request.kind == LB_REQUEST_CANCEL)
+		return stream_reader_cancel(r, request.id);
+	if (length == 0)
+		return stream_reader_refuse(r, request.id, 0, LB_NOTICE_MALFORMED,
+					    LB_DROP_EMPTY_REQUEST);
+	if (length > settings->max_request)
+		return stream_reader_refuse(r, request.id, length, LB_NOTICE_TOO_LARGE,
+					    LB_DROP_REQUEST_TOO_LARGE);
+	begin = stream_tagged_begin(&request, length);
+	stream_reader_request(r, &begin);
+}
+
+static uint32_t stream_tagged_whole(struct stream *s, const struct stream_settings *settings,
+				    const uint8_t *bytes, uint32_t length,
+				    struct stream_begin *begin)
+{
+	struct lb_request request;
+	uint32_t size;
+
+	if (s->got != 0 || length <= LB_REQUEST_LENGTH ||
+	    lb_request_parse_stream(bytes, &request, &size) < 0 ||
+	    request.kind == LB_REQUEST_CANCEL || size != length - LB_REQUEST_LENGTH ||
+	    size > settings->max_request)
+		return 0;
+	*begin = stream_tagged_begin(&request, size);
+	s->position += length;
+	s->requests++;
+	return LB_REQUEST_LENGTH;
 }
 
 static unsigned int stream_tagged_read(struct stream *s, const struct stream_settings *settings,
@@ -77,5 +103,6 @@ const struct stream_framing stream_tagged = {
 	.name = "tagged",
 	.head_max = LB_REQUEST_LENGTH,
 	.read = stream_tagged_read,
+	.whole = stream_tagged_whole,
 	.reply = stream_tagged_reply,
 };

@@ -9,7 +9,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <stddef.h>
+#include <string.h>
+
 #include "conntrack.h"
+#include "packet/client_path.h"
 #include "packet/drop.h"
 #include "packet/fetch.h"
 
@@ -44,6 +48,22 @@ struct parsed {
 	uint16_t payload_length;
 };
 _Static_assert(sizeof(struct parsed) == 16, "zeroed by one store");
+
+_Static_assert(offsetof(struct parsed, port) == offsetof(struct parsed, hops) + 1 &&
+		       offsetof(struct parsed, vlan) == offsetof(struct parsed, hops) + 2 &&
+		       offsetof(struct client_path, port) ==
+			       offsetof(struct client_path, hops) + 1 &&
+		       offsetof(struct client_path, vlan) == offsetof(struct client_path, hops) + 2,
+	       "copied as one word");
+
+/* The way back to the sender of <frame>. */
+static inline void parsed_path(const struct parsed *p, const uint8_t *frame,
+			       struct client_path *path)
+{
+	/* 8 bytes are one load and one store: the source MAC address and 2 bytes more. */
+	memcpy(path, frame + 6, 8);
+	memcpy(&path->hops, &p->hops, 4);
+}
 
 /*
  * Parse a frame. <mac> is the port's own address. <key> is complete for PARSE_UDP, PARSE_TCP

@@ -149,11 +149,11 @@ struct tcp_active {
 
 enum tcp_timer {
 	TCP_TIMER_RTO,
-	TCP_TIMER_PROBE,   /* RFC 8985, 7: tail loss */
+	TCP_TIMER_PROBE, /* RFC 8985, 7: tail loss */
+	TCP_TIMER_ACK,
+	TCP_TIMER_LIFE,    /* keepalive; the end of SYN-RECEIVED and FIN-WAIT-2 */
 	TCP_TIMER_REORDER, /* RFC 8985, 6.2: what is late may be lost */
 	TCP_TIMER_PERSIST, /* RFC 9293, 3.8.6.1: the client's window is closed */
-	TCP_TIMER_ACK,
-	TCP_TIMER_LIFE, /* keepalive; the end of SYN-RECEIVED and FIN-WAIT-2 */
 	TCP_TIMERS,
 };
 
@@ -177,7 +177,10 @@ union tcp_control {
 	} dctcp;
 };
 
-/* Zeroed memory is a closed connection. */
+/*
+ * Zeroed memory is a closed connection. What each segment of a connection needs lies together, up
+ * to TCP_TIMER_LIFE in <timer_ms>, so that its owner need not ask for the rest.
+ */
 struct tcp_connection {
 	/* names as in RFC 9293, 3.3.1 */
 	uint32_t snd_una, snd_nxt;
@@ -187,8 +190,6 @@ struct tcp_connection {
 	uint32_t rcv_limit; /* one past what the owner takes */
 	uint32_t rcv_edge;  /* one past what the client was told; never goes back */
 	uint32_t rcv_acked; /* rcv_nxt of the last segment sent */
-	uint32_t irs;
-	uint32_t fin_seq; /* of the client's FIN, if fin_known */
 	uint32_t ts_recent, ts_recent_ms, ts_offset;
 	uint32_t cwnd, ssthresh, pipe; /* bytes */
 	union {
@@ -199,16 +200,12 @@ struct tcp_connection {
 	uint32_t rto_ms; /* without back-off */
 	uint32_t heard_ms, sent_ms;
 	uint32_t progress_ms; /* when the client last acknowledged something, or nothing was due */
-	uint32_t challenge_ms;
-	uint32_t retransmits; /* segments sent again, for people */
-	uint32_t timer_ms[TCP_TIMERS]; /* those whose bit in <timers> is set */
-	union tcp_control control;
 	struct tcp_active *active;
-	uint16_t mss;   /* of payload, options of every segment taken off */
-	uint8_t state;  /* enum tcp_state */
+	uint16_t mss;              /* of payload, options of every segment taken off */
+	uint8_t state;             /* enum tcp_state */
 	uint8_t phase : 7;         /* enum tcp_phase */
 	bool reset_challenged : 1; /* the last challenge answered a reset */
-	uint8_t timers; /* bits of enum tcp_timer */
+	uint8_t timers;            /* bits of enum tcp_timer */
 	uint8_t snd_scale, rcv_scale;
 	uint8_t backoff; /* of the retransmission timer */
 	uint8_t probes;  /* keepalives or window probes without an answer */
@@ -216,20 +213,26 @@ struct tcp_connection {
 	uint8_t reorder_left; /* recoveries for which <reorder> stays */
 	uint8_t duplicates;   /* acknowledgements, from clients without SACK */
 	uint8_t ack_segments; /* full ones since the last acknowledgement */
-	bool sack : 1, timestamps : 1, ecn : 1, scales : 1;
 	bool ack_now : 1;   /* send an acknowledgement at once */
 	bool probe_now : 1; /* send a segment that makes the client answer */
 	bool rst_now : 1;
-	bool syn_now : 1; /* send the SYN-ACK */
+	bool syn_now : 1;  /* send the SYN-ACK */
+	bool tail_now : 1; /* the tail loss probe is due */
+	bool push_now : 1; /* send what the client's window takes, however little */
+	bool ece : 1, cwr_now : 1;
 	bool fin_queued : 1, fin_sent : 1, fin_acked : 1;
 	bool fin_known : 1, fin_received : 1;
 	bool tlp : 1, tlp_again : 1; /* a probe is under way; it was a retransmission */
 	bool reordered : 1;
-	bool ece : 1, cwr_now : 1;
-	bool tail_now : 1; /* the tail loss probe is due */
-	bool push_now : 1; /* send what the client's window takes, however little */
-	bool lone : 1;     /* all that is under way is one segment, sent once: it has no record */
+	bool sack : 1, timestamps : 1, ecn : 1, scales : 1;
+	bool lone : 1; /* all that is under way is one segment, sent once: it has no record */
 	uint8_t reopened : 3; /* times that the window, closed before, is still to be told again */
+	uint32_t timer_ms[TCP_TIMERS]; /* those whose bit in <timers> is set */
+	uint32_t irs;
+	uint32_t fin_seq; /* of the client's FIN, if fin_known */
+	uint32_t challenge_ms;
+	uint32_t retransmits; /* segments sent again, for people */
+	union tcp_control control;
 };
 
 #define TCP_NEW_MAX 8
@@ -359,8 +362,9 @@ void tcp_set_mss(struct tcp_connection *c, uint16_t mss);
  * of the time. */
 static inline bool tcp_is_quiet(const struct tcp_connection *c)
 {
-	return c->snd_nxt == c->snd_end + c->fin_sent && c->fin_queued == c->fin_sent &&
-	       !c->ack_now && !c->probe_now && !c->rst_now && !c->syn_now && !c->tail_now &&
+	/* A FIN has a number when it was sent. */
+	return c->snd_nxt == c->snd_end + c->fin_queued && !c->ack_now && !c->probe_now &&
+	       !c->rst_now && !c->syn_now && !c->tail_now &&
 	       !(c->timers & 1u << TCP_TIMER_PERSIST) &&
 	       (c->active == NULL || c->active->n_lost == 0);
 }

@@ -204,18 +204,25 @@ static void receive_fin_acknowledged(struct tcp_stack *stack, struct tcp_connect
 	}
 }
 
-static void receive_acknowledgement(struct tcp_stack *stack, struct tcp_connection *c,
+/* The acknowledgement itself, and the window that comes with it. */
+static inline void receive_delivery(struct tcp_stack *stack, struct tcp_connection *c,
 				    const struct tcp_header *h, struct tcp_received *out)
 {
-	bool was = c->fin_acked;
-
-	receive_mark(stack, c, h);
 	if (!sequence_before(h->ack, c->snd_una)) {
 		out->acked = tcp_recovery_acknowledged(stack, c, h);
 		if (out->acked > 0 || c->snd_una == c->snd_nxt)
 			c->progress_ms = stack->now_ms;
 	}
 	receive_window(c, h, out->acked);
+}
+
+static void receive_acknowledgement(struct tcp_stack *stack, struct tcp_connection *c,
+				    const struct tcp_header *h, struct tcp_received *out)
+{
+	bool was = c->fin_acked;
+
+	receive_mark(stack, c, h);
+	receive_delivery(stack, c, h, out);
 	if (c->fin_acked && !was) {
 		out->acked--; /* the FIN is no byte */
 		receive_fin_acknowledged(stack, c, out);
@@ -257,6 +264,16 @@ static void receive_congestion(struct tcp_connection *c, const struct tcp_header
 		c->ece = true;
 }
 
+/* Every second full segment is acknowledged at once; others wait for a reply. */
+static inline void receive_delay_ack(const struct tcp_stack *stack, struct tcp_connection *c,
+				     const struct tcp_header *h)
+{
+	if (h->length >= c->mss / 2 && ++c->ack_segments >= RECEIVE_ACK_EVERY)
+		c->ack_now = true;
+	if (!c->ack_now && !tcp_timer_runs(c, TCP_TIMER_ACK))
+		tcp_timer_set(c, TCP_TIMER_ACK, stack->now_ms + stack->settings->ack_delay_ms);
+}
+
 static void receive_plan_ack(const struct tcp_stack *stack, struct tcp_connection *c,
 			     const struct tcp_header *h, const struct tcp_received *out)
 {
@@ -270,10 +287,7 @@ static void receive_plan_ack(const struct tcp_stack *stack, struct tcp_connectio
 		c->ack_now = true; /* RFC 5681, 4.2: a hole; and the segment that fills one */
 	if (out->advanced != h->length)
 		c->ack_now = true;
-	if (h->length >= c->mss / 2 && ++c->ack_segments >= RECEIVE_ACK_EVERY)
-		c->ack_now = true;
-	if (!c->ack_now && !tcp_timer_runs(c, TCP_TIMER_ACK))
-		tcp_timer_set(c, TCP_TIMER_ACK, stack->now_ms + stack->settings->ack_delay_ms);
+	receive_delay_ack(stack, c, h);
 }
 
 static void receive_payload(struct tcp_stack *stack, struct tcp_connection *c,
@@ -331,6 +345,30 @@ static inline bool receive_is_expected(const struct tcp_connection *c, const str
 		(h->has_timestamp && !sequence_before(h->ts_value, c->ts_recent)));
 }
 
+/*
+ * Does nothing come or go but the segment's bytes and its acknowledgement? It was expected, nothing
+ * is out of order and no record kept, no FIN has come, and nothing is said of marks or windows.
+ */
+static inline bool receive_is_plain(const struct tcp_connection *c, const struct tcp_header *h)
+{
+	return c->active == NULL && !c->ecn && !c->fin_known && c->reopened == 0 &&
+	       !sequence_after(h->seq + h->length, c->rcv_limit);
+}
+
+/* Header prediction: what is left to do then. */
+static void receive_plain(struct tcp_stack *stack, struct tcp_connection *c,
+			  const struct tcp_header *h, struct tcp_received *out)
+{
+	receive_delivery(stack, c, h, out);
+	if (h->length == 0)
+		return;
+	out->new[0] = (struct tcp_new){.offset = 0, .length = h->length, .seq = h->seq};
+	out->n_new = 1;
+	out->advanced = h->length;
+	c->rcv_nxt += h->length;
+	receive_delay_ack(stack, c, h);
+}
+
 /* The checks of RFC 9293, in its order. False: the segment is done with. */
 static bool receive_check(struct tcp_stack *stack, struct tcp_connection *c,
 			  const struct tcp_header *h, struct tcp_received *out)
@@ -348,16 +386,21 @@ static bool receive_check(struct tcp_stack *stack, struct tcp_connection *c,
 void tcp_receive(struct tcp_stack *stack, struct tcp_connection *c, const struct tcp_header *h,
 		 bool marked, struct tcp_received *out)
 {
+	bool expected;
+
 	out->refusal = TCP_REFUSAL_NONE;
 	out->n_new = 0;
 	out->established = out->finished = out->reset = out->closed = false;
 	out->acked = out->advanced = 0;
 	stack->counters.segments_in++;
-	if (!receive_is_expected(c, h) && !receive_check(stack, c, h, out))
+	expected = receive_is_expected(c, h);
+	if (!expected && !receive_check(stack, c, h, out))
 		return;
 	receive_note_timestamp(stack, c, h);
 	c->heard_ms = stack->now_ms;
 	c->probes = 0;
+	if (expected && receive_is_plain(c, h))
+		return receive_plain(stack, c, h, out);
 	if (c->state == TCP_SYN_RECEIVED)
 		receive_establish(stack, c, h, out);
 	receive_acknowledgement(stack, c, h, out);

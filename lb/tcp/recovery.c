@@ -420,10 +420,10 @@ static void recovery_change_phase(struct tcp_stack *stack, struct tcp_connection
 	recovery_enter_after_loss(stack, c);
 }
 
-/* Was the window full? One that was not used has proved nothing (RFC 7661). */
-static bool recovery_was_full(const struct tcp_connection *c, const struct recovery_ack *ack)
+/* Was the window full with <pipe> bytes? One that was not used has proved nothing (RFC 7661). */
+static inline bool recovery_was_full(const struct tcp_connection *c, uint32_t pipe)
 {
-	return c->cwnd < c->ssthresh ? c->cwnd < 2 * ack->pipe : ack->pipe + c->mss > c->cwnd;
+	return c->cwnd < c->ssthresh ? c->cwnd < 2 * pipe : pipe + c->mss > c->cwnd;
 }
 
 /* Is the lone segment acknowledged, or does the client say nothing of it? Then there is nothing to
@@ -433,19 +433,30 @@ static inline bool recovery_is_simple(const struct tcp_connection *c, const stru
 	return h->n_sacks == 0 && (h->ack == c->snd_nxt || (h->ack == c->snd_una && c->sack));
 }
 
-/* <bytes> of the lone segment were acknowledged: all, but for want of memory. */
-static void recovery_take_lone(struct tcp_stack *stack, struct tcp_connection *c, uint32_t bytes)
+/* Some of its bytes may be left, for want of memory for its record. The phase is the usual one. */
+uint32_t tcp_recovery_judge_lone(struct tcp_stack *stack, struct tcp_connection *c,
+				 const struct tcp_header *h)
 {
-	uint32_t rtt = stack->now_us - c->lone_us;
+	const struct tcp_congestion *congestion = stack->settings->congestion;
+	uint32_t acked = h->ack - c->snd_una, pipe = c->pipe, rtt = stack->now_us - c->lone_us;
 
-	c->pipe -= bytes;
+	if (acked == 0)
+		return 0;
+	c->snd_una = h->ack;
+	c->pipe -= acked;
 	c->duplicates = 0;
-	if (c->snd_una != c->snd_nxt)
-		return;
-	c->lone = false;
-	rtt = rtt == 0 ? 1 : rtt;
-	recovery_sample_min(c, rtt);
-	recovery_sample(stack, c, rtt);
+	if (c->snd_una == c->snd_nxt) {
+		c->lone = false;
+		rtt = rtt == 0 ? 1 : rtt;
+		recovery_sample_min(c, rtt);
+		recovery_sample(stack, c, rtt);
+	}
+	if (congestion->marked != NULL)
+		congestion->marked(c, acked, h->flags & TCP_BIT_ECE ? acked : 0);
+	if (recovery_was_full(c, pipe))
+		congestion->acked(stack, c, acked);
+	tcp_recovery_timers(stack, c, true);
+	return acked;
 }
 
 /* Deliveries, round trips, losses, and the phase that follows from them. */
@@ -477,21 +488,16 @@ uint32_t tcp_recovery_judge(struct tcp_stack *stack, struct tcp_connection *c,
 	struct recovery_ack ack = {.acked = h->ack - c->snd_una, .pipe = c->pipe};
 	uint8_t phase = c->phase;
 
-	if (c->lone && !recovery_is_simple(c, h))
-		tcp_active_get(stack, c);
+	if (c->lone && (recovery_is_simple(c, h) || tcp_active_get(stack, c) == NULL))
+		return tcp_recovery_judge_lone(stack, c, h);
 	c->snd_una = h->ack;
-	if (c->active != NULL)
-		recovery_judge(stack, c, h, &ack);
-	else if (ack.acked > 0)
-		recovery_take_lone(stack, c, ack.acked);
-	else
-		return 0;
+	recovery_judge(stack, c, h, &ack);
 	if (congestion->marked != NULL)
 		congestion->marked(c, ack.acked, h->flags & TCP_BIT_ECE ? ack.acked : 0);
 	if (c->phase == TCP_PHASE_RECOVERY)
 		recovery_reduce_rate(c, &ack);
 	else if (phase != TCP_PHASE_RECOVERY && c->phase != TCP_PHASE_REDUCED && ack.acked > 0 &&
-		 recovery_was_full(c, &ack))
+		 recovery_was_full(c, ack.pipe))
 		congestion->acked(stack, c, ack.acked);
 	tcp_recovery_timers(stack, c, ack.acked > 0);
 	if (c->active != NULL)

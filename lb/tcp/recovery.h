@@ -11,6 +11,9 @@
 /* As tcp_recovery_acknowledged(), while something is under way, or was amiss. */
 uint32_t tcp_recovery_judge(struct tcp_stack *stack, struct tcp_connection *c,
 			    const struct tcp_header *h);
+/* As above for a lone segment, of which nothing is amiss. */
+uint32_t tcp_recovery_judge_lone(struct tcp_stack *stack, struct tcp_connection *c,
+				 const struct tcp_header *h);
 
 /* Takes the acknowledgement of <h>, which is in range. Returns the bytes newly acknowledged. */
 static inline uint32_t tcp_recovery_acknowledged(struct tcp_stack *stack, struct tcp_connection *c,
@@ -18,6 +21,8 @@ static inline uint32_t tcp_recovery_acknowledged(struct tcp_stack *stack, struct
 {
 	uint32_t acked = h->ack - c->snd_una;
 
+	if (c->lone && h->ack == c->snd_nxt && h->n_sacks == 0)
+		return tcp_recovery_judge_lone(stack, c, h);
 	if (c->lone || c->active != NULL)
 		return tcp_recovery_judge(stack, c, h);
 	c->snd_una = h->ack;

@@ -42,21 +42,6 @@ static struct flow *track_admit(struct lcore *lc, const struct flow_key *key, ui
 	return flow;
 }
 
-_Static_assert(offsetof(struct parsed, port) == offsetof(struct parsed, hops) + 1 &&
-		       offsetof(struct parsed, vlan) == offsetof(struct parsed, hops) + 2 &&
-		       offsetof(struct client_path, port) ==
-			       offsetof(struct client_path, hops) + 1 &&
-		       offsetof(struct client_path, vlan) == offsetof(struct client_path, hops) + 2,
-	       "copied as one word");
-
-static inline void track_read_path(struct client_path *path, const struct rte_mbuf *m,
-				   const struct parsed *p)
-{
-	/* 8 bytes are one load and one store: the source MAC address and 2 bytes more. */
-	memcpy(path, rte_pktmbuf_mtod_offset(m, const uint8_t *, 6), 8);
-	memcpy(&path->hops, &p->hops, 4);
-}
-
 void track_burst(struct lcore *lc, struct burst *b)
 {
 	unsigned int n = b->n, kept = 0;
@@ -83,7 +68,8 @@ void track_burst(struct lcore *lc, struct burst *b)
 			continue;
 		}
 		conntrack_count_in(flow, b->parsed[i].payload_length);
-		track_read_path(&b->path[kept], b->packet[i], &b->parsed[i]);
+		parsed_path(&b->parsed[i], rte_pktmbuf_mtod(b->packet[i], const uint8_t *),
+			    &b->path[kept]);
 		if (unlikely(kept != i)) {
 			b->packet[kept] = b->packet[i];
 			b->parsed[kept] = b->parsed[i];

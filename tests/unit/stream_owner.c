@@ -197,6 +197,38 @@ static void owner_act(struct stream_owner *o, const struct stream_action *a)
 	}
 }
 
+/* whole() takes what read() would call one request that ends with the bytes, and nothing else. */
+static void owner_check_whole(const struct stream_owner *o, const uint8_t *bytes, uint32_t length)
+{
+	struct stream taken = o->stream, read = o->stream;
+	struct stream_action action[STREAM_ACTIONS_MIN];
+	struct stream_begin begin;
+	uint32_t header;
+	bool is_whole;
+
+	if (o->framing->whole == NULL)
+		return;
+	is_whole = o->framing->read(&read, &o->settings, bytes, length, action,
+				    STREAM_ACTIONS_MIN) == 1 &&
+		   action[0].kind == STREAM_REQUEST && o->stream.got == 0 &&
+		   read.position == o->stream.position + length;
+	header = o->framing->whole(&taken, &o->settings, bytes, length, &begin);
+	owner_require(is_whole == (header != 0), "a whole request is taken as one");
+	if (header == 0)
+		return owner_require(memcmp(&taken, &o->stream, sizeof(taken)) == 0,
+				     "nothing changes where none is");
+	owner_require(taken.position == read.position && taken.requests == read.requests &&
+			      taken.got == 0 &&
+			      o->stream.position + header == action[0].whole.position,
+		      "it is as if it had been read");
+	owner_require(begin.size == action[0].whole.begin.size &&
+			      begin.tag == action[0].whole.begin.tag &&
+			      begin.deadline_us == action[0].whole.begin.deadline_us &&
+			      begin.priority == action[0].whole.begin.priority &&
+			      begin.service == action[0].whole.begin.service,
+		      "the same is said of it");
+}
+
 /* One call of read() with the bytes from the stream's position on. */
 static unsigned int owner_read(struct stream_owner *o, const uint8_t *bytes, uint32_t length,
 			       unsigned int max)
@@ -207,6 +239,7 @@ static unsigned int owner_read(struct stream_owner *o, const uint8_t *bytes, uin
 	unsigned int n;
 
 	memcpy(exact, bytes, length);
+	owner_check_whole(o, exact, length);
 	n = o->framing->read(&o->stream, &o->settings, exact, length, actions, max);
 	owner_require(n <= max, "no more actions than there is room for");
 	owner_require(o->stream.position >= before, "the position does not run backwards");
