@@ -6,6 +6,7 @@
  * connection it is. However the rest is cut, the same requests have the same bytes, each byte is
  * written once, the answers are the same, and all memory comes back.
  */
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +49,7 @@ static const struct model_description described_raw = {
 };
 
 struct asked {
-	bool begun, named, answered;
+	bool begun, named, answered, told;
 	uint64_t tag, size, placed;
 	uint8_t bytes[MAX_REQUEST], written[MAX_REQUEST];
 };
@@ -85,6 +86,26 @@ static bool room_next(struct kserve_room *room)
 {
 	room_select(room, room->service == 0);
 	return room->service != room->service_of_connection;
+}
+
+/* Each request is told of once. */
+static void room_tell(struct kserve_room *room, const struct stream *s,
+		      const struct kserve_told *told)
+{
+	const struct owner *o =
+		(const void *)((const char *)s - offsetof(struct owner, placement.stream));
+	struct asked *a = &o->asked[told->request];
+
+	require(!a->told && told->status <= 505 && told->id_length <= KSERVE_ID_MAX,
+		"a request is told of once");
+	a->told = true;
+}
+
+static void owner_expect_told(const struct owner *o)
+{
+	kserve_room_lost(&o->placement.stream);
+	for (uint32_t i = 0; i < o->placement.stream.requests; i++)
+		require(o->asked[i].told, "each request is told of");
 }
 
 static void owner_say(struct owner *o, const void *bytes, uint32_t n)
@@ -154,7 +175,8 @@ static bool owner_ready(void *context)
 	struct owner *o = context;
 
 	owner_advance(o);
-	return !o->closed;
+	/* However it is cut, it ends behind the same head. */
+	return !o->closed && o->placement.stream.requests < REQUESTS - 1;
 }
 
 static void owner_write(struct owner *o, uint32_t number, uint64_t offset, const uint8_t *bytes,
@@ -252,6 +274,7 @@ static struct owner converse(struct kserve_room *room, uint8_t reply, const uint
 		placement_run(&o.placement, &settings, at);
 	}
 	owner_advance(&o);
+	owner_expect_told(&o);
 	placement_fini(&o.placement);
 	require(TAILQ_EMPTY(&room->readers), "readers come back");
 	require(layouts[0]->users == 1 && layouts[1]->users == 1, "models come back");
@@ -278,6 +301,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		room->find = room_find;
 		room->next = room_next;
 		room->count = room_count;
+		room->tell = room_tell;
 		memset(room->date, '-', sizeof(room->date));
 		layouts[0] = kserve_layout_of(room, "m", &described);
 		layouts[1] = kserve_layout_of(room, "n", &described_raw);
