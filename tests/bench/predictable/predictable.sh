@@ -54,7 +54,7 @@ lcore=$(cpu 1) clients_cpu=$(cpu 2) controller_cpu=$(cpu 1)
 device_cpus=([1]=$(cpu 2) [2]=$(cpu 2))
 if [ -n "$(cpu 10)" ]; then
     controller_cpu=$(cpu 3)
-    device_cpus=([1]=$(cpu 4),$(cpu 5),$(cpu 6) [2]=$(cpu 7),$(cpu 8),$(cpu 9))
+    device_cpus=([1]="$(cpu 4),$(cpu 5),$(cpu 6)" [2]="$(cpu 7),$(cpu 8),$(cpu 9)")
 fi
 trap 'exit 130' INT
 trap 'exit 143' TERM
@@ -120,13 +120,13 @@ END
 
 # agent_up N: the N-th of $agents, DEVICE:MODEL:BATCH
 agent_up() {
-    local d model batch i
-    # shellcheck disable=SC2046
+    local d model batch i turn=()
     IFS=: read -r d model batch <<<"${agents[$1]}"
+    [ "$turns" = off ] || turn=(--turns "$dir/turns$d")
     for i in 0 1 2; do
         [ "${names[i]}" = "$model" ] || continue
         started "a$1" "w$d" "${device_cpus[d]}" "$build/gpu-agent/doorbell-agent" --lb 10.201.0.254:4790 --name "a$1" \
-            --gpu none --mtu 3300 --no-hugepages --max-batch "$batch" --max-run-ms 2000 $([ "$turns" = off ] || echo "--turns $dir/turns$d") \
+            --gpu none --mtu 3300 --no-hugepages --max-batch "$batch" --max-run-ms 2000 "${turn[@]}" \
             --device "net_memif_agent,role=client,socket=$dir/memif$1.sock,socket-abstract=no,rsize=10,bsize=3364" --address "10.202.$1.2/24" \
             --model "$build/tests/bench/timed_$model.so" \
             --model-args "max_request=$room,reply=$reply,base_us=${base_us[i]},each_us=${each_us[i]},device=$dir/device$d"
