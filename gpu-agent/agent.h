@@ -36,6 +36,7 @@ struct agent_options {
 		memory_mb, payload_mb, traffic_class;
 	bool hugepages;
 	bool idle_sleep;
+	const char *turns; /* file of those that run their models in turn; NULL: none */
 	bool may_post; /* the loop may ring an RDMA device itself, where the device allows it */
 	bool dcqcn;
 	const char *label[AGENT_LABELS_MAX]; /* key=value */

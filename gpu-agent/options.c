@@ -177,6 +177,8 @@ static const struct option_row rows[] = {
 	{"max-batch", OPTION_NUMBER, AT(max_batch), "N", "requests per run of the model", 1, 65536},
 	{"batch-timeout-us", OPTION_NUMBER, AT(batch_timeout_us), "US",
 	 "wait this long for a batch to fill [0: do not wait]", 0, 1000000},
+	{"turns", OPTION_TEXT, AT(turns), "FILE",
+	 "on CPUs: agents of this machine with the same file run their models one at a time"},
 	{"heartbeat-ms", OPTION_NUMBER, AT(heartbeat_ms), "MS", "heartbeat of the loop", 10, 60000},
 	{"max-run-ms", OPTION_NUMBER, AT(max_run_ms), "MS",
 	 "run time of the longest batch, during which no heartbeat is sent [0]", 0, 600000},
@@ -211,6 +213,11 @@ static int options_check(const struct agent_options *o)
 		fprintf(stderr,
 			"doorbell-agent: --workers is for CPUs, and --gpu makes a worker of "
 			"each GPU; give one of them\n");
+		return 2;
+	}
+	if (o->turns != NULL && strcmp(o->gpus, "none") != 0) {
+		fprintf(stderr, "doorbell-agent: --turns is for models on CPUs; give --gpu none, "
+				"too\n");
 		return 2;
 	}
 	if ((o->tls_certificate != NULL || o->tls_key != NULL || o->tls_ca != NULL) &&

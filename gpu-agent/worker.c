@@ -160,6 +160,7 @@ int agent_worker_start(struct agent_worker *w, const struct agent_link_answer *a
 		.heartbeat_ms = setup->options->heartbeat_ms,
 		.hang_ms = setup->options->hang_ms + setup->options->max_run_ms,
 		.idle_sleep = setup->options->idle_sleep,
+		.turns = setup->options->turns,
 		.n_links = w->n,
 		.links = w->loop_link,
 		.sleeper = &w->sleeper,

@@ -22,6 +22,7 @@ struct load_meter {
 	uint64_t mark;    /* ticks: its last answer, or when it got work after being idle */
 	float busy_ns;    /* since its gap was last computed */
 	uint16_t answers; /* since its gap was last computed */
+	uint16_t batches; /* that they came in */
 	bool measured;    /* run_ns and gap_ns are measured, not guessed */
 };
 
@@ -29,6 +30,7 @@ struct pick_load {
 	uint16_t credits[WORKERS_MAX];     /* free slots; 0 also when there is no link */
 	uint16_t outstanding[WORKERS_MAX]; /* requests sent and not answered, and placed ones */
 	uint16_t placed[WORKERS_MAX];      /* of those: places whose request it has not yet */
+	uint16_t later[WORKERS_MAX];       /* of the others: sent after its last answer */
 	uint32_t open[WORKER_BLOCKS];      /* one bit per worker: it has credits */
 	uint64_t changes;                  /* number of changes so far */
 	uint32_t changed[WORKER_BLOCKS];   /* low half of <changes> after the block's last change */
@@ -40,6 +42,7 @@ struct pick_load {
 	 * one has about the same for both; one that runs batches has a smaller gap.
 	 */
 	float run_ns[WORKERS_MAX], gap_ns[WORKERS_MAX];
+	float turn_ns[WORKERS_MAX]; /* from the end of a batch to that of the next one */
 	struct load_meter meter[WORKERS_MAX];
 };
 
@@ -62,18 +65,15 @@ void workers_load_init(struct pick_load *load, uint64_t ticks);
 void workers_load_open(struct pick_load *load, uint16_t worker, uint16_t credits);
 void workers_load_close(struct pick_load *load, uint16_t worker);
 
-/* Take a credit for a request at time <now>, in ticks. The caller has checked that there is one. */
-static inline void workers_load_sent(struct pick_load *load, uint16_t worker, uint64_t now)
+static inline void load_take_credit(struct pick_load *load, uint16_t worker)
 {
-	if (load->outstanding[worker]++ == load->placed[worker])
-		load->meter[worker].mark = now;
+	load->outstanding[worker]++;
 	if (--load->credits[worker] == 0)
 		load->open[worker / WORKER_BLOCK] &= ~(1u << worker % WORKER_BLOCK);
 	load_note(load, worker, LOAD_ROSE);
 }
 
-/* Give back the credit of a request that was not sent. */
-static inline void workers_load_unsent(struct pick_load *load, uint16_t worker)
+static inline void load_give_credit(struct pick_load *load, uint16_t worker)
 {
 	load->outstanding[worker]--;
 	load->credits[worker]++;
@@ -81,13 +81,30 @@ static inline void workers_load_unsent(struct pick_load *load, uint16_t worker)
 	load_note(load, worker, 0);
 }
 
+/* Take a credit for a request at time <now>, in ticks. The caller has checked that there is one. */
+static inline void workers_load_sent(struct pick_load *load, uint16_t worker, uint64_t now)
+{
+	if (load->outstanding[worker] == load->placed[worker])
+		load->meter[worker].mark = now;
+	else
+		load->later[worker]++;
+	load_take_credit(load, worker);
+}
+
+/* Give back the credit of a request that was not sent. */
+static inline void workers_load_unsent(struct pick_load *load, uint16_t worker)
+{
+	load->later[worker] -= load->later[worker] > 0;
+	load_give_credit(load, worker);
+}
+
 /*
  * Take a credit for a request whose bytes are still to come: the worker owes no answer for it
  * before it is announced. Or give its credit back, when it will not be.
  */
-static inline void workers_load_placed(struct pick_load *load, uint16_t worker, uint64_t now)
+static inline void workers_load_placed(struct pick_load *load, uint16_t worker)
 {
-	workers_load_sent(load, worker, now);
+	load_take_credit(load, worker);
 	load->placed[worker]++;
 }
 
@@ -95,12 +112,14 @@ static inline void workers_load_announced(struct pick_load *load, uint16_t worke
 {
 	if (load->outstanding[worker] == load->placed[worker]--)
 		load->meter[worker].mark = now;
+	else
+		load->later[worker]++;
 }
 
 static inline void workers_load_unplaced(struct pick_load *load, uint16_t worker)
 {
 	load->placed[worker]--;
-	workers_load_unsent(load, worker);
+	load_give_credit(load, worker);
 }
 
 void load_measure(struct pick_load *load, uint16_t worker, uint64_t now, uint64_t run_ns);
@@ -113,21 +132,21 @@ static inline void workers_load_answered(struct pick_load *load, uint16_t worker
 					 uint64_t run_ns)
 {
 	load_measure(load, worker, now, run_ns);
-	workers_load_unsent(load, worker);
+	load->later[worker] = 0;
+	load_give_credit(load, worker);
 }
 
 /*
- * Expected ns until <worker> has run one more request, without the network; 0 before its first
- * answer. Places are left out: their requests may come later, or never. But for them, the worker
- * that workers_pick() returns for earliest-finish has the smallest value.
+ * Expected ns from <now>, in ticks, until <worker>, which runs at most <batch> of the caller's
+ * requests at a time, has run one more, without the network. Places are left out: their requests
+ * may come later, or never. Before its first answer this is what earliest-finish guesses, or 0.
  */
-static inline uint64_t workers_expected_finish_ns(const struct pick_load *load, uint16_t worker)
+uint64_t workers_expected_finish_ns(const struct pick_load *load, uint16_t worker, uint64_t now,
+				    uint32_t batch);
+
+static inline bool workers_load_is_measured(const struct pick_load *load, uint16_t worker)
 {
-	if (!load->meter[worker].measured)
-		return 0;
-	return (uint64_t)(load->run_ns[worker] +
-			  load->gap_ns[worker] *
-				  (float)(load->outstanding[worker] - load->placed[worker]));
+	return load->meter[worker].measured;
 }
 
 /*

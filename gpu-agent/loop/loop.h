@@ -72,6 +72,8 @@ struct agent_loop_params {
 	uint32_t hang_ms; /* a loop that does not stop within this is taken for hung; 0:
 			     AGENT_HANG_MS */
 	bool idle_sleep;
+	const char
+		*turns; /* turns.h: the file of those that run in turn; NULL: none. loop_cpu only */
 	unsigned int n_links;
 	struct agent_link *links; /* owned by the loop while it runs */
 	struct sleeper *sleeper;  /* the RNIC wakes it when it has written descriptors */

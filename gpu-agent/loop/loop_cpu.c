@@ -7,9 +7,11 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "loop/cpu_link.h"
+#include "loop/turns.h"
 #include "runtime/clock.h"
 
 struct batch {
@@ -28,6 +30,8 @@ struct agent_loop {
 	unsigned int first_link; /* link that is polled first; the next one each time */
 	uint64_t next_heartbeat;
 	uint32_t idle;
+	struct turns turns; /* if <params> has a file */
+	bool has_turn;
 	int stop; /* atomic */
 	pthread_t thread;
 	struct agent_loop_stats stats;
@@ -104,6 +108,41 @@ static void take_all_rings(struct agent_loop *loop, uint64_t now)
 	loop->first_link++;
 }
 
+static bool loop_waits_for_turn(const struct agent_loop *loop)
+{
+	return loop->params.turns != NULL && !loop->has_turn;
+}
+
+/* Take what is there; where others run in turn with this loop, only look before its turn. Returns
+ * whether there is something. */
+static bool loop_finds(struct agent_loop *loop, uint64_t now)
+{
+	if (loop_waits_for_turn(loop))
+		return loop_unread(loop) > 0;
+	take_all_rings(loop, now);
+	return loop->batch.n > 0;
+}
+
+/* There is work: the turn comes first. */
+static void loop_take_turn(struct agent_loop *loop)
+{
+	int ret = turns_take(&loop->turns);
+
+	if (ret < 0) {
+		fprintf(stderr, "loop: cannot take turns by %s: %s; the agent exits\n",
+			loop->params.turns, strerror(-ret));
+		_exit(EXIT_FAILURE);
+	}
+	loop->has_turn = true;
+}
+
+static void loop_give_turn(struct agent_loop *loop)
+{
+	if (loop->has_turn)
+		turns_give(&loop->turns);
+	loop->has_turn = false;
+}
+
 static void loop_back_off(struct agent_loop *loop, uint64_t now)
 {
 	uint64_t left = loop->next_heartbeat > now ? loop->next_heartbeat - now : 0;
@@ -118,8 +157,7 @@ static void loop_back_off(struct agent_loop *loop, uint64_t now)
 		break;
 	case SLEEPER_SLEEP:
 		sleeper_prepare(loop->params.sleeper);
-		take_all_rings(loop, now);
-		if (loop->batch.n > 0 || __atomic_load_n(&loop->stop, __ATOMIC_ACQUIRE))
+		if (loop_finds(loop, now) || __atomic_load_n(&loop->stop, __ATOMIC_ACQUIRE))
 			sleeper_cancel(loop->params.sleeper);
 		else
 			sleeper_wait(loop->params.sleeper, left);
@@ -139,7 +177,10 @@ static bool wait_inputs(struct agent_loop *loop)
 	while (!__atomic_load_n(&loop->stop, __ATOMIC_ACQUIRE)) {
 		now = clock_now_ns();
 		loop_heartbeat(loop, now);
-		take_all_rings(loop, now);
+		if (loop_finds(loop, now) && loop_waits_for_turn(loop)) {
+			loop_take_turn(loop);
+			continue;
+		}
 		if (b->n == loop->params.max_batch ||
 		    (b->n > 0 && now - b->request[0].seen_ns >= timeout)) {
 			loop->idle = 0;
@@ -254,9 +295,11 @@ static void *loop_thread(void *argument)
 	while (wait_inputs(loop)) {
 		gather_items(loop);
 		run_model(loop);
+		loop_give_turn(loop);
 		scatter(loop);
 		send_outputs(loop);
 	}
+	loop_give_turn(loop);
 	return NULL;
 }
 
@@ -266,6 +309,8 @@ static void free_loop(struct agent_loop *loop)
 	free(loop->batch.link);
 	free(loop->batch.item);
 	free(loop->batch.runs);
+	if (loop->params.turns != NULL)
+		turns_close(&loop->turns);
 	free(loop);
 }
 
@@ -278,6 +323,10 @@ static struct agent_loop *loop_cpu_start(const struct agent_loop_params *params,
 	if (loop == NULL)
 		goto no_memory;
 	loop->params = *params;
+	if (params->turns != NULL && turns_open(&loop->turns, params->turns, error, size) < 0) {
+		free(loop);
+		return NULL;
+	}
 	if (loop->params.hang_ms == 0)
 		loop->params.hang_ms = AGENT_HANG_MS;
 	b = &loop->batch;

@@ -114,7 +114,7 @@ static struct link *choose_claim(struct lcore *lc, uint16_t worker, uint32_t len
 	/* A packet: a reload may have given the flow to a model with smaller requests. */
 	if (length != CHOOSE_PLACE || !choose_take_place(lc, link))
 		return NULL;
-	workers_load_placed(&lc->load, worker, lc->now);
+	workers_load_placed(&lc->load, worker);
 	return link;
 }
 
@@ -133,15 +133,46 @@ static struct link *choose_claim_any(struct lcore *lc, const struct pick_table *
 	return link;
 }
 
+static uint64_t choose_finish_ns(const struct lcore *lc, uint16_t worker)
+{
+	return workers_expected_finish_ns(&lc->load, worker, lc->now,
+					  lc->link[worker]->batch_share);
+}
+
 /*
- * Would <worker> finish one more request by <deadline>, with a quarter of the time to spare? The
+ * Would <worker> finish one more request by <deadline>, with an eighth of the time to spare? The
  * margin covers requests that run longer than the average.
  */
 static bool choose_in_time(const struct lcore *lc, uint16_t worker, uint64_t deadline)
 {
-	uint64_t ns = workers_expected_finish_ns(&lc->load, worker);
+	uint64_t ns = choose_finish_ns(lc, worker);
 
-	return lc->now + ns * lc->lb->tsc_per_ms / 800000 <= deadline;
+	return !workers_load_is_measured(&lc->load, worker) ||
+	       lc->now + (ns + ns / 8) * lc->lb->tsc_per_ms / 1000000 <= deadline;
+}
+
+/*
+ * The worker that would be done first with one more request, as the policy's choice does not know
+ * how long each has been running what it has: requests join the batch that begins next. Of a large
+ * table only some workers are looked at, and <worker>, the policy's choice.
+ */
+static uint16_t choose_soonest(const struct lcore *lc, const struct pick_table *table,
+			       uint16_t worker, uint32_t hash)
+{
+	uint64_t least = choose_finish_ns(lc, worker), ns;
+	uint16_t tries = RTE_MIN(table->n, TRIES), other;
+
+	for (uint16_t i = 0; i < tries; i++) {
+		other = table->worker[(hash + i) % table->n];
+		if (other == worker || lc->load.credits[other] == 0)
+			continue;
+		ns = choose_finish_ns(lc, other);
+		if (ns < least) {
+			least = ns;
+			worker = other;
+		}
+	}
+	return worker;
 }
 
 /* The policy's choice would be late: find a worker that would not be. */
@@ -150,9 +181,6 @@ static uint16_t choose_pick_in_time(const struct lcore *lc, const struct pick_ta
 {
 	uint16_t tries = RTE_MIN(table->n, TRIES);
 
-	/* This policy has compared all workers already. */
-	if (table->policy == PICK_EARLIEST_FINISH)
-		return WORKER_NONE;
 	for (uint16_t i = 0; i < tries; i++) {
 		uint16_t worker = table->worker[(hash + i) % table->n];
 
@@ -168,6 +196,9 @@ static struct link *choose_from(struct lcore *lc, const struct pick_table *table
 {
 	struct link *link;
 
+	if (unlikely(choice->deadline != 0) && worker != WORKER_NONE &&
+	    table->policy == PICK_EARLIEST_FINISH)
+		worker = choose_soonest(lc, table, worker, hash);
 	if (unlikely(choice->deadline != 0) && worker != WORKER_NONE &&
 	    !choose_in_time(lc, worker, choice->deadline)) {
 		worker = choose_pick_in_time(lc, table, hash, choice->deadline);

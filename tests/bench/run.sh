@@ -28,6 +28,7 @@
 #   tests/bench/run.sh tcp-loss [--rounds N] [--seconds S] [--size BYTES] [--lose PERCENT] [--json FILE] ...
 #   tests/bench/run.sh tcp-attack [--rounds N] [--seconds S] [--only "flood drip readers"] [--json FILE] ...
 #   tests/bench/run.sh kserve-abuse [--rounds N] [--seconds S] [--only "heads bombs shut"] [--json FILE] ...
+#   tests/bench/run.sh predictable [--rounds N] [--seconds S] [--loads "50 90 120"] [--size BYTES] [--json FILE] ...
 #   tests/bench/run.sh soak [--minutes N] [--json FILE] ...
 #   tests/bench/run.sh bundle DIRECTORY [--without-mlp]
 #   tests/bench/run.sh bundle-net DIRECTORY
@@ -35,7 +36,7 @@
 # bundle puts the benches and programs there, what they need on a machine without DPDK, and the commit.
 # The model mlp wants OpenBLAS, which is large: --without-mlp leaves both out.
 #
-# bundle-net makes a build directory for udp-peers, tcp-peers, tcp-loss and tcp-attack, and for net tests, on a
+# bundle-net makes a build directory for udp-peers, tcp-peers, tcp-loss, tcp-attack and predictable, and for net tests, on a
 # machine without packages: DPDK inside, and the tools that they call. There, beside a checkout of the same commit:
 #
 #   BUILD=DIRECTORY tests/bench/run.sh tcp-attack
@@ -79,6 +80,7 @@ tcp-peers          requests/s and CPU time of kernel TCP clients through Doorbel
 tcp-loss           goodput of TCP services over a lossy wire, beside a server of the kernel's sockets
 tcp-attack         what clients of a TCP service notice of a SYN flood, dripping clients and slow readers
 kserve-abuse       what clients by HTTP notice of others that attack by HTTP/1.1 and gRPC
+predictable        replies in time of requests with deadlines, beside a central controller
 soak               what is left of an hour of mixed load with workers that come and go: nothing, if nothing leaks
 pool-live          hundreds of workers that register, come, go and die, and a restarted load balancer
 END
@@ -168,7 +170,7 @@ bundle() {
 }
 
 net_programs=("${programs[@]}" gpu-agent/models/echo.so tests/net/stream/{tcp-stream,stream.so}
-    tests/bench/bench-{tcp,wire-100g,udp-peers} workers/runtime/steer.bpf.o)
+    tests/bench/bench-{tcp,wire-100g,udp-peers,controller} tests/bench/timed_{small,middle,large}.so workers/runtime/steer.bpf.o)
 net_tools=(ip ss ethtool jq nft haproxy nginx)
 
 # bundle-net DIRECTORY
@@ -327,6 +329,12 @@ soak)
     build "${programs[@]}" gpu-agent/models/echo.so
     build_steering
     BUILD=$build exec "$root/tests/bench/soak/soak.sh" --commit "$(commit)" --machine "$(machine)" "$@"
+    ;;
+predictable)
+    shift
+    build "${programs[@]}" tests/bench/bench-controller tests/bench/timed_{small,middle,large}.so
+    build_steering
+    BUILD=$build exec "$root/tests/bench/predictable/predictable.sh" --commit "$(commit)" --machine "$(machine)" "$@"
     ;;
 tcp-peers | tcp-loss | tcp-attack)
     name=$1

@@ -7,10 +7,13 @@
  * Exits with 77 where there is no GPU.
  */
 #include <isa-l/crc.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "loop/turns.h"
 #include "rig.h"
 
 #define SLOTS      16
@@ -228,6 +231,39 @@ static void waits_for_a_batch_to_fill(struct rig *rig)
 	COUNTED(batches, 1);
 	ask(rig, 0, 4, 10, 4, NULL);
 	REQUIRE(await(rig, 0, &r), "a batch of 1 waits for ever");
+}
+
+/* A batch has all that came until the loop's turn. */
+static void takes_a_batch_when_its_turn_comes(struct rig *rig)
+{
+	struct turns other;
+	struct rig_reply r;
+	char path[64], error[256] = "";
+
+	if (gpu >= 0) {
+		skipped = "turns are for CPUs";
+		return;
+	}
+	snprintf(path, sizeof(path), "/tmp/loop-turns-%d", getpid());
+	REQUIRE(turns_open(&other, path, error, sizeof(error)) == 0, "%s", error);
+	REQUIRE(turns_take(&other) == 0, "no turn");
+	if (!begin(rig, (struct rig_params){.max_batch = 4, .turns = path}))
+		return;
+	ask(rig, 0, 0, 10, 0, NULL);
+	while (!turns_are_wanted(&other))
+		sched_yield();
+	for (uint32_t i = 1; i < 3; i++)
+		ask(rig, 0, i, 10, i, NULL);
+	REQUIRE(silent(rig, 0, 50), "it does not wait for its turn");
+	turns_give(&other);
+	for (uint32_t i = 0; i < 3; i++)
+		REQUIRE(await(rig, 0, &r), "reply %u is missing", i);
+	COUNTED(batches, 1);
+	REQUIRE(turns_take(&other) == 0, "it does not give the turn back");
+	turns_give(&other);
+	REQUIRE(echoes(rig, 0, 3, 10, 3), "the loop goes on");
+	turns_close(&other);
+	unlink(path);
 }
 
 static void drops_what_is_too_late(struct rig *rig)
@@ -727,6 +763,7 @@ static const struct {
 	TEST(serves_many_links),
 	TEST(answers_full_rings_of_all_links),
 	TEST(waits_for_a_batch_to_fill),
+	TEST(takes_a_batch_when_its_turn_comes),
 	TEST(drops_what_is_too_late),
 	TEST(drops_what_was_cancelled),
 	TEST(refuses_bad_descriptors),

@@ -80,6 +80,7 @@ int rig_start(struct rig *rig, const struct rig_params *p, char *error, size_t s
 		.batch_timeout_us = p->batch_timeout_us,
 		.heartbeat_ms = p->heartbeat_ms,
 		.idle_sleep = true,
+		.turns = p->turns,
 		.n_links = p->links,
 		.links = rig->view,
 		.sleeper = &rig->sleeper,

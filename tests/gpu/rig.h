@@ -19,6 +19,7 @@ struct rig_params {
 	const struct agent_model *own;
 	const char *arguments; /* of it */
 	uint32_t max_batch, batch_timeout_us, heartbeat_ms, max_reply /* 0: the model's */;
+	const char *turns; /* of the CPU's loop */
 	uint32_t links, slots, wqes /* per link; 0: twice the slots */;
 	int gpu;                          /* -1: the CPU */
 	const struct agent_loop_ops *ops; /* NULL: what <gpu> says */

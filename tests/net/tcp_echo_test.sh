@@ -47,6 +47,13 @@ bench() {
 }
 bench closed --to "$vip:8500" --mix 8,100,1400 --flows 64 --window 8 --requests 20000 --duration 60 --timeout-ms 10000
 bench open --to "$vip:8501" --framing tagged --mix 64:9,1400:1 --flows 8 --rate 2000 --duration 2 --timeout-ms 10000
+# Deadlines: all in time, and one that nothing can meet.
+bench kept --to "$vip:8501" --framing tagged --mix 64 --deadline-ms 20000 --flows 8 --rate 500 --duration 1 --timeout-ms 30000
+expect "in time" "$(figure kept in_time)" -eq "$(figure kept counted)"
+expect "in time, of the target" "$(figure kept 'targets[0].in_time')" -eq "$(figure kept counted)"
+bench missed --to "$vip:8501" --framing tagged --mix 64 --deadline-ms 0.001 --flows 8 --rate 500 --duration 1 --timeout-ms 10000
+expect "in time with a deadline of 1 us" "$(figure missed in_time)" -eq 0
+expect "told that their deadline was not met" "$(figure missed 'notices_by_code | .deadline + .expired')" -gt 0
 for what in closed open; do
     for how in lost refused wrong duplicates unreachable; do
         expect "$what: $how" "$(figure $what $how)" -eq 0

@@ -27,6 +27,13 @@ static int parse(const char *line)
 	return agent_options_parse(argc, words, &o);
 }
 
+Test(agent_options, turns_are_for_CPUs, .init = cr_redirect_stderr)
+{
+	cr_assert_eq(parse(ALL "--turns /tmp/device0"), 2);
+	cr_assert_eq(parse(ALL "--turns /tmp/device0 --gpu none"), 0);
+	cr_assert_str_eq(o.turns, "/tmp/device0");
+}
+
 Test(agent_options, values_of_their_own_kind)
 {
 	cr_assert_eq(parse(ALL "--gateway 10.9.0.1 --name w.1 --gpu 0,2 --label a=b --label c="),

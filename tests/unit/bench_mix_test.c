@@ -70,6 +70,20 @@ Test(mix, without_sizes_there_is_a_default)
 	cr_assert_eq(mix_largest(&mix), MIX_SIZE_DEFAULT);
 }
 
+Test(mix, deadlines_are_of_the_target_before_them)
+{
+	OK(mix_to(&mix, "192.0.2.1:1", error, sizeof(error)));
+	cr_assert_not(mix_has_deadlines(&mix));
+	OK(mix_to(&mix, "192.0.2.1:2", error, sizeof(error)));
+	OK(mix_deadline(&mix, "2.5", error, sizeof(error)));
+	cr_assert(mix_has_deadlines(&mix));
+	cr_assert_eq(mix.target[0].deadline_ns, 0);
+	cr_assert_eq(mix.target[1].deadline_ns, 2500000);
+	REFUSE(mix_deadline(&mix, "0", error, sizeof(error)));
+	REFUSE(mix_deadline(&mix, "5000000", error, sizeof(error)));
+	REFUSE(mix_deadline(&mix, "1s", error, sizeof(error)));
+}
+
 Test(mix, nonsense_is_refused_with_a_sentence)
 {
 	static const char *const bad[] = {
@@ -84,6 +98,8 @@ Test(mix, nonsense_is_refused_with_a_sentence)
 	}
 	REFUSE(mix_to(&mix, "192.0.2.1", error, sizeof(error)));
 	REFUSE(mix_share(&mix, "1", error, sizeof(error)));
+	cr_assert_not_null(strstr(error, "--to"));
+	REFUSE(mix_deadline(&mix, "1", error, sizeof(error)));
 	cr_assert_not_null(strstr(error, "--to"));
 	OK(mix_to(&mix, "192.0.2.1:1", error, sizeof(error)));
 	REFUSE(mix_share(&mix, "0", error, sizeof(error)));

@@ -35,15 +35,23 @@ Test(workers_load, a_credit_is_taken_and_given_back)
 	cr_assert_eq(load.credits[0], 0);
 }
 
+/* Of a worker that runs 32 at a time at most. */
+static uint64_t expected(uint16_t worker, uint64_t now)
+{
+	return workers_expected_finish_ns(&load, worker, now, 32);
+}
+
 Test(workers_load, nothing_is_expected_of_a_worker_that_has_answered_nothing)
 {
-	cr_assert_eq(workers_expected_finish_ns(&load, 0), 0);
+	cr_assert_eq(expected(0, 0), 0);
 	workers_load_sent(&load, 0, 0);
 	workers_load_answered(&load, 0, 7, 0); /* it was not run */
-	cr_assert_eq(workers_expected_finish_ns(&load, 0), 0);
+	cr_assert_not(workers_load_is_measured(&load, 0));
+	cr_assert_eq(expected(0, 7), 0);
 	workers_load_sent(&load, 0, 10);
 	workers_load_answered(&load, 0, 1010, 1000);
-	cr_assert_eq(workers_expected_finish_ns(&load, 0), 1000);
+	cr_assert(workers_load_is_measured(&load, 0));
+	cr_assert_eq(expected(0, 1010), 1000);
 }
 
 /* Keep <depth> outstanding; every <run> ns come <batch> answers. */
@@ -67,22 +75,22 @@ Test(workers_load, a_place_is_no_work_before_it_is_announced)
 	uint64_t now = keep_busy(0, 1, 1, 2 * MS, 100);
 
 	workers_load_answered(&load, 0, now, 2 * MS);
-	workers_load_placed(&load, 0, now);
+	workers_load_placed(&load, 0);
 	cr_assert_eq(load.credits[0], 1023);
 	for (unsigned int i = 0; i < 100; i++) {
 		workers_load_sent(&load, 0, now += 100 * MS);
 		workers_load_answered(&load, 0, now += 2 * MS, 2 * MS);
 	}
 	cr_assert_float_eq((double)load.gap_ns[0], 2e6, 1e4);
-	cr_assert_float_eq((double)workers_expected_finish_ns(&load, 0), 2e6, 1e5);
+	cr_assert_float_eq((double)expected(0, now), 2e6, 1e5);
 	workers_load_announced(&load, 0, now += 100 * MS);
-	cr_assert_float_eq((double)workers_expected_finish_ns(&load, 0), 2 * 2e6, 1e5);
+	cr_assert_float_eq((double)expected(0, now), 2 * 2e6, 1e5);
 	for (unsigned int i = 0; i < 16; i++) {
 		workers_load_answered(&load, 0, now += 2 * MS, 2 * MS);
 		workers_load_sent(&load, 0, now);
 	}
 	cr_assert_float_eq((double)load.gap_ns[0], 2e6, 1e4);
-	workers_load_placed(&load, 0, now);
+	workers_load_placed(&load, 0);
 	workers_load_unplaced(&load, 0);
 	cr_assert_eq(load.outstanding[0], 1);
 	cr_assert_eq(load.placed[0], 0);
@@ -90,10 +98,47 @@ Test(workers_load, a_place_is_no_work_before_it_is_announced)
 
 Test(workers_load, one_at_a_time_each_request_before_adds_a_run)
 {
-	keep_busy(0, 5, 1, 2 * MS, 100);
+	uint64_t now = keep_busy(0, 5, 1, 2 * MS, 100);
+
 	cr_assert_float_eq((double)load.run_ns[0], 2e6, 1e3);
 	cr_assert_float_eq((double)load.gap_ns[0], 2e6, 1e4);
-	cr_assert_float_eq((double)workers_expected_finish_ns(&load, 0), 6.0 * 2e6, 1e5);
+	cr_assert_float_eq((double)load.turn_ns[0], 2e6, 1e4);
+	cr_assert_float_eq((double)expected(0, now), 6.0 * 2e6, 1e5);
+	/* the first of them has run for half of its time */
+	cr_assert_float_eq((double)expected(0, now + 1 * MS), 5.5 * 2e6, 1e5);
+}
+
+Test(workers_load, what_came_while_a_batch_runs_is_the_next_batch)
+{
+	uint64_t now = 0;
+
+	/* Each batch of 8 takes 8 ms; then 8 others are sent. */
+	for (unsigned int i = 0; i < 100; i++) {
+		for (unsigned int k = 0; k < 8; k++)
+			workers_load_sent(&load, 0, now);
+		now += 8 * MS;
+		for (unsigned int k = 0; k < 8; k++)
+			workers_load_answered(&load, 0, now, 8 * MS);
+	}
+	cr_assert_float_eq((double)load.turn_ns[0], 8e6, 1e5);
+	cr_assert_float_eq((double)expected(0, now), 8e6, 1e5);
+	workers_load_sent(&load, 0, now);
+	cr_assert_float_eq((double)expected(0, now + 6 * MS), 2e6 + 8e6, 1e5);
+	for (unsigned int k = 0; k < 3; k++)
+		workers_load_sent(&load, 0, now + 1 * MS);
+	/* they run together */
+	cr_assert_float_eq((double)expected(0, now + 6 * MS), 2e6 + 8e6, 1e5);
+	cr_assert_float_eq((double)expected(0, now + 20 * MS), 8e6, 1e5, "it is late itself");
+}
+
+Test(workers_load, more_than_a_batch_end_by_whole_batches)
+{
+	uint64_t now = keep_busy(0, 16, 8, 8 * MS, 100) + 8;
+
+	/* 16 are there: another one runs with the third batch, of up to 8. */
+	cr_assert_float_eq((double)workers_expected_finish_ns(&load, 0, now, 8), 3 * 8e6, 4e6);
+	cr_assert_lt(workers_expected_finish_ns(&load, 0, now + 4 * MS, 8),
+		     workers_expected_finish_ns(&load, 0, now, 8));
 }
 
 Test(workers_load, in_batches_each_request_before_adds_its_part_of_a_run)
@@ -195,7 +240,7 @@ Test(workers_load, earliest_finish_takes_a_new_worker_for_an_average_one)
 		workers_load_sent(&load, worker, 6 * MS);
 	}
 	cr_assert_eq(times[2], 10, "%u", times[2]);
-	cr_assert_eq(workers_expected_finish_ns(&load, 2), 0);
+	cr_assert_not(workers_load_is_measured(&load, 2));
 	workers_pick_table_destroy(table);
 	workers_pool_destroy(pool);
 }

@@ -28,8 +28,9 @@
 /* The part of a reply that is compared. */
 enum bench_verify {
 	BENCH_VERIFY_NONE,
-	BENCH_VERIFY_ID,   /* the reply begins with the request's first 8 bytes */
-	BENCH_VERIFY_ECHO, /* the reply is the request */
+	BENCH_VERIFY_ID,    /* the reply begins with the request's first 8 bytes */
+	BENCH_VERIFY_ECHO,  /* the reply is the request */
+	BENCH_VERIFY_START, /* the reply is the beginning of the request */
 	BENCH_VERIFIES
 };
 
@@ -70,6 +71,8 @@ struct bench_thread {
 	uint64_t due;                          /* requests that became due during the whole run */
 	uint64_t unsent; /* requests that were due but not sent when the run ended */
 	uint64_t counted, answered_counted; /* requests sent and answered, without warm-up */
+	/* Of those, by target: requests sent, and answered within the target's deadline. */
+	uint64_t counted_of[MIX_TARGETS], in_time[MIX_TARGETS];
 	uint64_t unreachable;
 	uint64_t first_ns, last_ns; /* first and last request sent, without warm-up */
 	uint64_t last_answer_ns;

@@ -88,6 +88,8 @@ static void stage(struct engine *e, uint64_t due_ns, uint32_t flow, unsigned int
 				       .counted = due_ns >= e->counted_ns};
 	e->datagram[i] =
 		(struct transport_datagram){flow, size, e->room + (size_t)i * e->room_each};
+	if (e->options->mix.target[target].deadline_ns != 0)
+		e->datagram[i].deadline_ns = due_ns + e->options->mix.target[target].deadline_ns;
 	request_build(id, e->datagram[i].bytes, size);
 }
 
@@ -139,6 +141,7 @@ static void count_sent(struct bench_thread *thread, const struct flight *flight)
 {
 	if (!flight->counted)
 		return;
+	thread->counted_of[flight->target]++;
 	if (thread->counted++ == 0)
 		thread->first_ns = flight->due_ns;
 	thread->last_ns = flight->due_ns;
@@ -205,11 +208,13 @@ static bool is_right(struct engine *e, uint64_t id, const struct transport_datag
 		return false;
 	if (e->options->compare == BENCH_VERIFY_ID && datagram->named)
 		return datagram->length >= MIX_SIZE_MIN && id_read(datagram->bytes) == id;
-	if (e->options->compare != BENCH_VERIFY_ECHO)
+	if (e->options->compare != BENCH_VERIFY_ECHO && e->options->compare != BENCH_VERIFY_START)
 		return true;
 	request_build(id, e->expected, flight->size);
-	return datagram->length == flight->size &&
-	       memcmp(datagram->bytes, e->expected, flight->size) == 0;
+	if (e->options->compare == BENCH_VERIFY_ECHO && datagram->length != flight->size)
+		return false;
+	return datagram->length >= MIX_SIZE_MIN && datagram->length <= flight->size &&
+	       memcmp(datagram->bytes, e->expected, datagram->length) == 0;
 }
 
 /*
@@ -256,6 +261,18 @@ static bool find_request(struct engine *e, const struct transport_datagram *data
 	return false;
 }
 
+static void count_answered(struct engine *e, const struct flight *flight, uint64_t now)
+{
+	uint64_t deadline = e->options->mix.target[flight->target].deadline_ns;
+	struct bench_thread *thread = e->thread;
+
+	if (!flight->counted)
+		return;
+	thread->answered_counted++;
+	thread->in_time[flight->target] += deadline != 0 && now - flight->due_ns <= deadline;
+	histogram_record(&thread->latency[flight->target], now - flight->due_ns);
+}
+
 static void engine_take(struct engine *e, const struct transport_datagram *datagram, uint64_t now)
 {
 	enum notice_code code = datagram->named ? datagram->notice
@@ -269,10 +286,7 @@ static void engine_take(struct engine *e, const struct transport_datagram *datag
 	switch (ledger_settle(&thread->ledger, id, code, is_right(e, id, datagram), &flight)) {
 	case LEDGER_ANSWERED:
 		thread->last_answer_ns = now;
-		if (flight.counted) {
-			thread->answered_counted++;
-			histogram_record(&thread->latency[flight.target], now - flight.due_ns);
-		}
+		count_answered(e, &flight, now);
 		/* fallthrough */
 	case LEDGER_WRONG:
 	case LEDGER_REFUSED:

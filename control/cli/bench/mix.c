@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WEIGHT_MAX 1e9
+#define WEIGHT_MAX   1e9
+#define DEADLINE_MAX 4e6 /* ms; a request tells it in 32 bits of us */
 
 static int mix_error(char *error, size_t size, const char *why)
 {
@@ -46,6 +47,21 @@ int mix_share(void *context, const char *text, char *error, size_t size)
 				 "has no target; give it behind the --to that it is of");
 	if (!weight_parse(text, &end, &mix->target[mix->n_targets - 1].share) || *end != '\0')
 		return mix_error(error, size, "is not a number above 0");
+	return 0;
+}
+
+int mix_deadline(void *context, const char *text, char *error, size_t size)
+{
+	struct mix *mix = context;
+	double ms;
+	char *end;
+
+	if (mix->n_targets == 0)
+		return mix_error(error, size,
+				 "has no target; give it behind the --to that it is of");
+	if (!weight_parse(text, &end, &ms) || *end != '\0' || ms > DEADLINE_MAX)
+		return mix_error(error, size, "is not a number of ms above 0, at most 4000000");
+	mix->target[mix->n_targets - 1].deadline_ns = (uint64_t)(ms * 1e6);
 	return 0;
 }
 
@@ -139,4 +155,12 @@ uint32_t mix_largest(const struct mix *mix)
 			if (mix->target[t].size[s] > largest)
 				largest = mix->target[t].size[s];
 	return largest;
+}
+
+bool mix_has_deadlines(const struct mix *mix)
+{
+	for (unsigned int t = 0; t < mix->n_targets; t++)
+		if (mix->target[t].deadline_ns != 0)
+			return true;
+	return false;
 }

@@ -6,6 +6,7 @@
 #include "cli/bench/arrivals.h"
 #include "runtime/endpoint.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define MIX_TARGETS      16
@@ -19,14 +20,16 @@ struct mix_target {
 	struct endpoint_address to;
 	char name[64]; /* as given on the command line */
 	double share;
+	uint64_t deadline_ns; /* from being due to the reply; 0: none */
 	unsigned int n_sizes;
 	uint32_t size[MIX_SIZES];
 	double weight[MIX_SIZES];
 };
 
 /*
- * Filled by mix_to(), mix_share() and mix_sizes(), which are OPTION_CALLs. The latter two apply to
- * the target before them; sizes before any target apply to all targets without sizes.
+ * Filled by mix_to(), mix_share(), mix_deadline() and mix_sizes(), which are OPTION_CALLs. The
+ * latter three apply to the target before them; sizes before any target apply to all targets
+ * without sizes.
  */
 struct mix {
 	struct mix_target target[MIX_TARGETS];
@@ -38,6 +41,7 @@ struct mix {
 /* <mix> is a struct mix. Returns 0, or -EINVAL with a sentence in <error>. */
 int mix_to(void *mix, const char *text, char *error, size_t size);
 int mix_share(void *mix, const char *text, char *error, size_t size);
+int mix_deadline(void *mix, const char *text, char *error, size_t size);
 /* <text> is "64" or "64:9,1024:1". */
 int mix_sizes(void *mix, const char *text, char *error, size_t size);
 
@@ -47,5 +51,6 @@ void mix_complete(struct mix *mix);
 unsigned int mix_draw_target(const struct mix *mix, struct draw *draw);
 uint32_t mix_draw_size(const struct mix_target *target, struct draw *draw);
 uint32_t mix_largest(const struct mix *mix);
+bool mix_has_deadlines(const struct mix *mix);
 
 #endif

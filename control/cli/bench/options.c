@@ -30,8 +30,10 @@ static const char usage[] =
 
 #define AT(field) OPTION_AT(struct bench_options, field)
 
-static const char *const verify_names[BENCH_VERIFIES + 1] = {
-	[BENCH_VERIFY_NONE] = "none", [BENCH_VERIFY_ID] = "id", [BENCH_VERIFY_ECHO] = "echo"};
+static const char *const verify_names[BENCH_VERIFIES + 1] = {[BENCH_VERIFY_NONE] = "none",
+							     [BENCH_VERIFY_ID] = "id",
+							     [BENCH_VERIFY_ECHO] = "echo",
+							     [BENCH_VERIFY_START] = "start"};
 static const char *const framings[] = {"length", "tagged", NULL};
 static const char *const arrivals[] = {"poisson", "even", NULL};
 
@@ -42,6 +44,10 @@ static const struct option_row rows[] = {
 	 "sizes in bytes and their weights, of the --to before it [64]", .take = mix_sizes},
 	{"share", OPTION_CALL, AT(mix), "N", "of the --to before it among all [1]",
 	 .take = mix_share},
+	{"deadline-ms", OPTION_CALL, AT(mix), "MS",
+	 "of the --to before it, from due to the reply: those in time are counted, and with "
+	 "--framing tagged each request tells what is left of it",
+	 .take = mix_deadline},
 	{"rate", OPTION_REAL, AT(rate), "N", "requests per second: an open loop", 0, RATE_MAX},
 	{"arrivals", OPTION_WORD, AT(even), NULL, "with --rate: when requests leave",
 	 .words = arrivals},
@@ -62,8 +68,8 @@ static const struct option_row rows[] = {
 	{"timeout-ms", OPTION_NUMBER, AT(timeout_ms), "MS",
 	 "without a reply by then a request is lost", 1, 600000},
 	{"verify", OPTION_WORD, AT(compare), NULL,
-	 "replies: none (any will do), id (begin with the request's first 8 bytes) or echo (are "
-	 "the request)",
+	 "replies: none (any will do), id (begin with the request's first 8 bytes), echo (are the "
+	 "request) or start (are 8 bytes or more of its beginning)",
 	 .words = verify_names},
 	{"remote", OPTION_FLAG, AT(remote), NULL, "--to may be an address of another machine"},
 	{"allow-lost", OPTION_NUMBER, AT(allow_lost), "N",

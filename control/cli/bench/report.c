@@ -19,6 +19,7 @@ struct sums {
 	struct ledger_counts counts;
 	struct histogram latency, lag, by_target[MIX_TARGETS];
 	uint64_t due, unsent, counted, answered_counted, unreachable;
+	uint64_t counted_of[MIX_TARGETS], in_time[MIX_TARGETS], all_in_time;
 	double seconds; /* duration of sending, without warm-up */
 	double offered, achieved;
 };
@@ -51,6 +52,9 @@ static void sums_add(struct sums *sums, const struct bench_thread *thread, unsig
 	for (unsigned int i = 0; i < n_targets; i++) {
 		histogram_merge(&sums->latency, &thread->latency[i]);
 		histogram_merge(&sums->by_target[i], &thread->latency[i]);
+		sums->counted_of[i] += thread->counted_of[i];
+		sums->in_time[i] += thread->in_time[i];
+		sums->all_in_time += thread->in_time[i];
 	}
 	sums->due += thread->due;
 	sums->unsent += thread->unsent;
@@ -146,6 +150,9 @@ static void print_text(FILE *out, const struct bench_options *o, const struct su
 	print_latency(out, "latency", none, &sums->latency);
 	for (unsigned int i = 0; i < o->mix.n_targets && o->mix.n_targets > 1; i++)
 		print_latency(out, o->mix.target[i].name, none, &sums->by_target[i]);
+	if (mix_has_deadlines(&o->mix))
+		fprintf(out, "in time     %" PRIu64 " of %" PRIu64 "\n", sums->all_in_time,
+			sums->counted);
 	if (o->rate == 0)
 		return;
 	print_latency(out, "sent late", "no request was sent after the warm-up", &sums->lag);
@@ -176,10 +183,13 @@ static json_t *targets_json(const struct bench_options *o, const struct sums *su
 	json_t *array = json_array();
 
 	for (unsigned int i = 0; i < o->mix.n_targets; i++)
-		json_array_append_new(array,
-				      json_pack("{s:s, s:f, s:o}", "to", o->mix.target[i].name,
-						"share", o->mix.target[i].share, "latency",
-						histogram_json(&sums->by_target[i], false)));
+		json_array_append_new(
+			array, json_pack("{s:s, s:f, s:f, s:I, s:I, s:o}", "to",
+					 o->mix.target[i].name, "share", o->mix.target[i].share,
+					 "deadline_ms", (double)o->mix.target[i].deadline_ns / 1e6,
+					 "counted", (json_int_t)sums->counted_of[i], "in_time",
+					 (json_int_t)sums->in_time[i], "latency",
+					 histogram_json(&sums->by_target[i], false)));
 	return array;
 }
 
@@ -206,6 +216,7 @@ static json_t *report_json(const struct bench_options *o, const struct sums *sum
 	json_decref(counts);
 	json_object_set_new(object, "offered_rps", json_real(sums->offered));
 	json_object_set_new(object, "answered_rps", json_real(sums->achieved));
+	json_object_set_new(object, "in_time", json_integer((json_int_t)sums->all_in_time));
 	json_object_set_new(object, "latency", histogram_json(&sums->latency, true));
 	json_object_set_new(object, "sent_late", histogram_json(&sums->lag, false));
 	json_object_set_new(object, "targets", targets_json(o, sums));

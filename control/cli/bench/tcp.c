@@ -7,6 +7,8 @@
  */
 #include "cli/bench/transport.h"
 
+#include "runtime/clock.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -298,6 +300,14 @@ no_memory:
 /* --- requests ---------------------------------------------------------------------------------
  */
 
+/* us until the deadline; 1 if it has passed, as 0 is none. */
+static uint32_t tcp_left_us(uint64_t deadline_ns)
+{
+	uint64_t now = clock_now_ns();
+
+	return deadline_ns >= now + 1000 ? (uint32_t)((deadline_ns - now) / 1000) : 1;
+}
+
 static uint32_t tcp_write_head(const struct transport *t, const struct transport_datagram *d,
 			       uint8_t *head)
 {
@@ -312,6 +322,11 @@ static uint32_t tcp_write_head(const struct transport *t, const struct transport
 	memcpy(head, tagged_begin, sizeof(tagged_begin));
 	head[5] = TAGGED_REQUEST;
 	memcpy(head + 8, d->bytes, 8);
+	if (d->deadline_ns != 0) {
+		uint32_t left = htonl(tcp_left_us(d->deadline_ns));
+
+		memcpy(head + 16, &left, sizeof(left));
+	}
 	length = htonl(length);
 	memcpy(head + 20, &length, sizeof(length));
 	return TAGGED_HEAD;

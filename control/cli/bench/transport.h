@@ -19,6 +19,7 @@ struct transport_datagram {
 	uint32_t flow;
 	uint32_t length;
 	uint8_t *bytes;
+	uint64_t deadline_ns; /* of a request: clock_now_ns() of its deadline; 0: none */
 	/* Received by TCP only: the transport names the request that it answers. */
 	bool named;
 	uint8_t notice; /* enum notice_code */
