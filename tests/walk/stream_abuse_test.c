@@ -517,9 +517,9 @@ WALK(a_flood_of_small_requests_delays_none_for_ever)
 	other = http_dial_from(w, OTHER, 5000);
 	for (; turns < 400 && other->n == 0; turns++) {
 		for (unsigned int i = 0; i < 31; i++)
-			http_post(c[next++ % RTE_DIM(c)], small, sizeof(small) - 1);
+			http_put(c[next++ % RTE_DIM(c)], small, sizeof(small) - 1);
 		if (turns == 20)
-			http_post(other, live, sizeof(live) - 1);
+			http_put(other, live, sizeof(live) - 1);
 		walk_turn(w);
 		http_take_all(other);
 	}
