@@ -58,16 +58,10 @@ static inline bool tcp_wheel_waits(const struct tcp_wheel *wheel, uint32_t numbe
 	return wheel->entry[number].next != 0;
 }
 
-/* Ask for an entry's memory, and, once it is here, for that of its neighbours. */
+/* Ask for an entry's memory. */
 static inline void tcp_wheel_prefetch(const struct tcp_wheel *wheel, uint32_t number)
 {
 	__builtin_prefetch(&wheel->entry[number], 1);
-}
-
-static inline void tcp_wheel_prefetch_neighbours(const struct tcp_wheel *wheel, uint32_t number)
-{
-	__builtin_prefetch(&wheel->entry[wheel->entry[number].next], 1);
-	__builtin_prefetch(&wheel->entry[wheel->entry[number].previous], 1);
 }
 
 /* Returns the ms until an entry may be due, at most <most> and TCP_WHEEL_SECOND / 2. */
