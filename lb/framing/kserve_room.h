@@ -22,11 +22,18 @@
 #define KSERVE_SLICE    4096 /* bytes of text that a call reads or writes at most */
 #define KSERVE_HELD_MAX 4096 /* bytes of a request that are kept until its JSON was read */
 #define KSERVE_DOCUMENT 32768
+/* Requests and heads of replies that are remembered; bytes of such a request without its tensors.
+ */
+#define KSERVE_SEEN_SETS 16
+#define KSERVE_SEEN_WAYS 4
+#define KSERVE_SEEN_TEXT 1024
+#define KSERVE_TOLD      32
 
 /* A model as it was when requests for it came. */
 struct kserve_layout {
 	struct kserve_layout *next; /* of the free ones */
 	uint32_t users;             /* open requests; and one while it is a service's */
+	uint64_t number;            /* no other one has it, also later */
 	struct model_description description;
 	struct kserve_model model;
 };
@@ -52,7 +59,7 @@ struct kserve_body {
 	uint64_t size;   /* of the request */
 	uint64_t wanted; /* bytes of ranges that are not named yet */
 	uint8_t range;   /* the next one */
-	struct kserve_range range_of[KSERVE_TENSORS_MAX];
+	struct kserve_range range_of[KSERVE_TENSORS_MAX]; /* not cleared */
 };
 
 /* An infer request from the end of its head until its answer was written. */
@@ -62,7 +69,6 @@ struct kserve_asked {
 	struct kserve_layout *layout; /* NULL: it was refused before a model was found */
 	uint32_t max_request;         /* bytes, of its service */
 	uint64_t json_length;         /* of the answer; of one with binary outputs */
-	struct kserve_body body;
 	struct kserve_writer writer;
 	uint32_t part_taken; /* bytes of the output that is written which were taken */
 	uint16_t status;     /* that it was refused with; 0: it was not */
@@ -70,6 +76,7 @@ struct kserve_asked {
 	uint8_t outputs;     /* asked for; their places in the model: */
 	uint8_t output[KSERVE_TENSORS_MAX];
 	uint8_t part; /* the output that is written */
+	const struct kserve_told *told_head; /* of its answer, whose bytes pass as they are */
 	uint8_t minor;
 	bool keep_alive;
 	bool is_head; /* the method: its answer has no body */
@@ -77,7 +84,6 @@ struct kserve_asked {
 	bool answered;
 	bool has_id;
 	uint8_t id_length;
-	char id[KSERVE_ID_MAX];
 	const char *allow;
 	/* of a request by gRPC */
 	void *call;                  /* its struct grpc_stream; NULL: it has ended */
@@ -86,6 +92,9 @@ struct kserve_asked {
 	uint64_t to_send;            /* those that nghttp2 has not asked for */
 	uint32_t number;             /* of the request */
 	bool told;                   /* the owner knows of it */
+	struct kserve_body body;
+	/* not cleared, but for the error's first byte */
+	char id[KSERVE_ID_MAX];
 	char error[KSERVE_ERROR_MAX];
 };
 
@@ -115,12 +124,45 @@ struct kserve_reader {
 	struct kserve_infer infer;
 	struct grpc_infer grpc;
 	struct http_head head;
+	uint64_t text_from;   /* position of the request in its stream */
+	uint32_t text_length; /* the first bytes of it that are kept here: */
+	uint8_t text[KSERVE_SEEN_TEXT];
 	uint32_t held_from, held_to, held_bytes; /* the part of <held> that is used */
 	uint8_t held[KSERVE_HELD_MAX];
 	char early[KSERVE_HELD_MAX];
 };
 
 TAILQ_HEAD(kserve_readers, kserve_reader);
+
+/* kserve_seen.h: a request that was read, without its tensors. */
+struct kserve_seen {
+	uint32_t length; /* of <text>; 0: there is none */
+	uint32_t max_request;
+	uint64_t limit; /* of the connection, when it was read */
+	const struct kserve_layout *layout;
+	uint64_t layout_number;    /* it is another one if its number is */
+	struct stream_begin begin; /* without tag and service */
+	uint16_t binary;
+	uint8_t outputs;
+	uint8_t output[KSERVE_TENSORS_MAX];
+	bool has_id;
+	uint8_t id_length;
+	char id[KSERVE_ID_MAX];
+	uint8_t text[KSERVE_SEEN_TEXT];
+};
+
+struct kserve_seen_set {
+	uint8_t next; /* the one that is replaced next */
+	struct kserve_seen way[KSERVE_SEEN_WAYS];
+};
+
+/* kserve_told.h: what stands in front of a reply of <length> bytes. */
+struct kserve_told {
+	uint64_t layout_number; /* 0: there is none */
+	uint32_t length;
+	uint16_t text_length, date; /* where the date is in <text> */
+	char text[STREAM_HEAD_MAX];
+};
 
 struct kserve_room {
 	struct kserve_readers readers, free_readers;
@@ -152,6 +194,9 @@ struct kserve_room {
 	char date[HTTP_DATE_LENGTH];
 	const char *version; /* the load balancer's */
 	struct kserve_model counted; /* for documents of many models */
+	uint64_t layouts;            /* that there were */
+	struct kserve_seen_set seen[KSERVE_SEEN_SETS];
+	struct kserve_told told[KSERVE_TOLD], told_once;
 	uint8_t scratch[HTTP_RESPONSE_MAX + KSERVE_DOCUMENT];
 };
 

@@ -14,6 +14,7 @@
 #include "framing/kserve_body.h"
 #include "framing/kserve_documents.h"
 #include "framing/kserve_reply.h"
+#include "framing/kserve_seen.h"
 #include "framing/kserve_tensors.h"
 #include "kserve/match.h"
 #include "kserve/route.h"
@@ -194,6 +195,7 @@ static void infer_complete(struct kserve_call *c)
 	    !infer_produce_held(c))
 		return;
 	infer_find_ranges(r);
+	kserve_seen_keep(c);
 	kserve_body_place(c);
 }
 
@@ -527,10 +529,15 @@ static unsigned int stream_kserve_read(struct stream *s, const struct stream_set
 		kserve_body_read(&c, bytes, length);
 		return c.n;
 	}
+	/* Of a connection's first request a byte may have been read. */
+	if (fresh && (s->position == 0 || s->position >= sizeof(STREAM_PREFACE)) &&
+	    kserve_seen_take(&c, bytes, length))
+		return c.n;
 	c.reader = kserve_room_reader(settings->kserve, s);
 	if (c.reader == NULL)
 		return 0;
 	if (fresh) {
+		kserve_seen_begin(&c, bytes, length);
 		http_head_init(&c.reader->head, kserve_room_body_max(settings->max_request));
 		/* Bytes in which stream_kserve_any saw the beginning of a preface. */
 		if (s->position < sizeof(STREAM_PREFACE) - 1)
@@ -551,6 +558,7 @@ const struct stream_framing stream_kserve = {
 	.head_max = STREAM_HEAD_MAX,
 	.read = stream_kserve_read,
 	.reply = kserve_reply,
+	.keeps = kserve_keeps,
 	.rewrite = kserve_rewrite,
 	.release = kserve_room_release,
 };
