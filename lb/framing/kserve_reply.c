@@ -115,10 +115,10 @@ bool kserve_keeps(struct stream *s, const struct stream_reply *reply)
 	    a->room->text_left <= 0)
 		return false;
 	a->room->text_left -= KEEPS_COST;
-	a->told_head = kserve_told_find(a, reply->length);
+	a->told_head = kserve_told_find(a->room->told, a, reply->length);
 	if (a->told_head == NULL && kserve_reply_find(&a->layout->model, reply->length, &outputs)) {
 		kserve_reply_answer(a, &outputs, &answer);
-		a->told_head = kserve_told_of(a, reply->length, &answer);
+		a->told_head = kserve_told_http(a, reply->length, &answer);
 	}
 	return a->told_head != NULL;
 }

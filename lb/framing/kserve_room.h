@@ -125,6 +125,7 @@ struct kserve_reader {
 	struct grpc_infer grpc;
 	struct http_head head;
 	uint64_t text_from;   /* position of the request in its stream */
+	uint64_t raw_at;      /* and of the first byte of raw_input_contents; 0: none came */
 	uint32_t text_length; /* the first bytes of it that are kept here: */
 	uint8_t text[KSERVE_SEEN_TEXT];
 	uint32_t held_from, held_to, held_bytes; /* the part of <held> that is used */
@@ -196,7 +197,7 @@ struct kserve_room {
 	struct kserve_model counted; /* for documents of many models */
 	uint64_t layouts;            /* that there were */
 	struct kserve_seen_set seen[KSERVE_SEEN_SETS];
-	struct kserve_told told[KSERVE_TOLD], told_once;
+	struct kserve_told told[KSERVE_TOLD], told_calls[KSERVE_TOLD], told_once;
 	uint8_t scratch[HTTP_RESPONSE_MAX + KSERVE_DOCUMENT];
 };
 
