@@ -177,7 +177,7 @@ bundle() {
 
 net_programs=("${programs[@]}" gpu-agent/models/echo.so tests/net/stream/{tcp-stream,stream.so}
     tests/bench/bench-{tcp,wire-100g,udp-peers,http-respond,grpc-echo} workers/runtime/steer.bpf.o)
-net_tools=(ip ss ethtool jq nft haproxy nginx wrk h2load curl)
+net_tools=(ip ss ethtool jq nft haproxy nginx wrk h2load nghttp)
 
 # bundle-net DIRECTORY
 bundle_net() {

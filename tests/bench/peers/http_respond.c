@@ -27,6 +27,7 @@
 
 struct connection {
 	int fd;
+	bool closes;   /* the client wants no more */
 	uint64_t body; /* bytes of it that are to come */
 	size_t unsent; /* bytes of responses that the socket did not take */
 	uint32_t got;  /* bytes of <buffer> */
@@ -104,7 +105,7 @@ static bool send_due(const struct server *s, struct connection *c)
 			       epoll_ctl(s->epoll, EPOLL_CTL_MOD, c->fd, &event) == 0;
 		c->unsent -= sent;
 	}
-	return true;
+	return !c->closes || c->body > 0;
 }
 
 /* Reads what is in the buffer; a request is due for an answer when its last byte was read. */
@@ -126,6 +127,7 @@ static void take(struct server *s, struct connection *c)
 		n = read_head(s, c->buffer + at, c->got - at, &body);
 		if (n == 0)
 			break;
+		c->closes = memmem(c->buffer + at, n, "\r\nConnection: close\r\n", 21) != NULL;
 		at += n;
 		c->body = body;
 		c->unsent += body == 0 ? response_length : 0;
@@ -168,6 +170,7 @@ static void welcome(struct server *s)
 		if (c == NULL)
 			die("malloc");
 		c->fd = fd;
+		c->closes = false;
 		c->body = 0;
 		c->unsent = 0;
 		c->got = 0;

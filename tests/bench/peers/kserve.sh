@@ -78,8 +78,15 @@ ask_h2load() {
           cpu_s_per_million: ($servers | map(. * 1e6 / $n))}' >>"$dir/figures"
 }
 
-# ask_curl OPTION...: an answer in $dir/answer, its head in $dir/answer.head
-ask_curl() {
-    ip netns exec "$tag-client" curl --silent --show-error --max-time 20 --output "$dir/answer" \
-        --dump-header "$dir/answer.head" "$@" 2>"$dir/ask.log"
+# ask_once ADDRESS BODY JSON-LENGTH TYPE: one request by HTTP, its answer in $dir/answer
+ask_once() {
+    {
+        printf 'POST /v2/models/echo/infer HTTP/1.1\r\nHost: %s:8500\r\nConnection: close\r\nContent-Type: %s\r\n' "$1" "$4"
+        [ -z "$3" ] || printf 'Inference-Header-Content-Length: %d\r\n' "$3"
+        printf 'Content-Length: %d\r\n\r\n' "$(stat -c %s "$2")"
+        cat "$2"
+    } >"$dir/asking"
+    # shellcheck disable=SC2016
+    ip netns exec "$tag-client" timeout 20 bash -c 'exec 3<>"/dev/tcp/$0/8500" && cat "$1" >&3 && cat <&3 >"$2"' \
+        "$1" "$dir/asking" "$dir/answer" 2>"$dir/ask.log" && head -n 1 "$dir/answer" | grep -q "^HTTP/1.1 200 "
 }

@@ -15,7 +15,7 @@
 #   --load_threads N     of the clients (1)
 #   --only "..."         of these parts: starlette, plain (uvicorn without a framework), doorbell
 #
-# BUILD is the build directory. Root, for namespaces; wrk, curl; uvicorn, uvloop, httptools, Starlette, ujson of Debian.
+# BUILD is the build directory. Root, for namespaces; wrk; uvicorn, uvloop, httptools, Starlette, ujson of Debian.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
@@ -31,7 +31,7 @@ live_options "rounds seconds connections numbers threads load_threads only" "$@"
 . "$root/tests/bench/peers/proxies.sh"
 # shellcheck source=tests/bench/peers/kserve.sh
 . "$root/tests/bench/peers/kserve.sh"
-need curl wrk jq
+need wrk jq
 python=/usr/bin/python3
 $python -c "import uvicorn, uvloop, httptools, starlette, ujson" 2>/dev/null ||
     { echo "skipped: uvicorn, uvloop, httptools, Starlette or ujson is not installed" && exit 77; }
@@ -41,15 +41,9 @@ values=$(awk -v n="$numbers" 'BEGIN { srand(1); for (i = 0; i < n; i++) printf "
 
 # is_right PART: the answer has the numbers that were sent, to six digits
 is_right() {
-    jq -e --slurpfile sent "$dir/body" '[.outputs[0].data, $sent[0].inputs[0].data] | transpose |
-        length == '"$numbers"' and all((.[0] - .[1]) | fabs < 1e-6)' "$dir/answer" >"$dir/ask.log" ||
+    sed '1,/^\r$/d' "$dir/answer" | jq -e --slurpfile sent "$dir/body" '[.outputs[0].data, $sent[0].inputs[0].data] | transpose |
+        length == '"$numbers"' and all((.[0] - .[1]) | fabs < 1e-6)' >"$dir/ask.log" ||
         wrong "$1" "wrong answer: $(head -c 500 "$dir/answer")"
-}
-
-# ask_body ADDRESS: one request by curl
-ask_body() {
-    ask_curl --header "Content-Type: application/json" --header "Expect:" --data-binary "@$dir/body" \
-        "http://$1:8500/v2/models/echo/infer"
 }
 
 # ask PART ADDRESS PID...
@@ -58,7 +52,7 @@ ask() {
     shift 2
     for ((n = 0; n < 2; n++)); do
         [ "$n" -eq 0 ] || ask_wrk "$part" "$to" "$dir/body" "" application/json "$@"
-        ask_body "$to" || wrong "$part" "curl failed"
+        ask_once "$to" "$dir/body" "" application/json || wrong "$part" "$(head -c 500 "$dir/answer")"
         is_right "$part"
     done
 }
@@ -70,7 +64,7 @@ serve() {
         kserve_uvicorn:app --host "$host" --port 8500 --workers "$threads" --loop uvloop --http httptools \
         --no-access-log --log-level warning --lifespan off --interface asgi3 --no-server-header --no-date-header
     wait_for "uvicorn" listens lb
-    wait_for "uvicorn's answer" ask_body "$host"
+    wait_for "uvicorn's answer" ask_once "$host" "$dir/body" "" application/json
     workers=("$pid_server")
     [ "$threads" -eq 1 ] || mapfile -t workers < <(pgrep -P "$pid_server")
     ask "$1" "$host" "${workers[@]}"

@@ -21,7 +21,7 @@
 #   --only "..."         of these parts: direct (the server without anything in between), haproxy, nginx, doorbell,
 #                        grpc_server (in C++), grpc_doorbell
 #
-# BUILD is the build directory. Root, for namespaces; haproxy, nginx, wrk, h2load, curl.
+# BUILD is the build directory. Root, for namespaces; haproxy, nginx, wrk, h2load, nghttp.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
@@ -38,8 +38,8 @@ live_options "rounds seconds connections grpc_connections sizes threads load_thr
 . "$root/tests/bench/peers/proxies.sh"
 # shellcheck source=tests/bench/peers/kserve.sh
 . "$root/tests/bench/peers/kserve.sh"
-need curl wrk
-[[ " $only " != *grpc* ]] || need h2load
+need wrk
+[[ " $only " != *grpc* ]] || need h2load nghttp
 for program in haproxy nginx; do
     [[ " $only " != *" $program "* ]] || need "$program"
 done
@@ -113,8 +113,7 @@ ask() {
     length=$(cat "$dir/$size.json_length")
     for ((n = 0; n < 2; n++)); do
         [ "$n" -eq 0 ] || ask_wrk "$part" "$to" "$dir/$size.body" "$length" application/octet-stream "$@"
-        ask_curl --header "Inference-Header-Content-Length: $length" --header "Expect:" --data-binary "@$dir/$size.body" \
-            "http://$to:8500/v2/models/echo/infer" || wrong "$part" "curl failed"
+        ask_once "$to" "$dir/$size.body" "$length" application/octet-stream || wrong "$part" "$(head -c 500 "$dir/answer")"
         is_right "$part"
     done
 }
@@ -125,9 +124,9 @@ ask_grpc() {
     shift 2
     for ((n = 0; n < 2; n++)); do
         [ "$n" -eq 0 ] || ask_h2load "$part" "$to" "$dir/$size.message" "$@"
-        ask_curl --http2-prior-knowledge --header "content-type: application/grpc" --header "te: trailers" \
-            --data-binary "@$dir/$size.message" "http://$to:8500/inference.GRPCInferenceService/ModelInfer" || wrong "$part" "curl failed"
-        grep -qi "^grpc-status: 0" "$dir/answer.head" || wrong "$part" "$(cat "$dir/answer.head")"
+        ip netns exec "$tag-client" nghttp --timeout=20s --data="$dir/$size.message" --header="content-type: application/grpc" \
+            --header="te: trailers" "http://$to:8500/inference.GRPCInferenceService/ModelInfer" >"$dir/answer" 2>"$dir/ask.log" ||
+            wrong "$part" "nghttp failed"
         is_right "$part"
     done
 }

@@ -10,5 +10,5 @@ build=${DOORBELL_BUILD:-$(realpath "$(dirname "$0")/../../../build")}
 result=$(mktemp)
 trap 'rm -f "$result"' EXIT
 BUILD=$build "$(dirname "$0")/kserve_peers.sh" --rounds 1 --seconds 1 --connections 16 --grpc_connections 4 --json "$result"
-jq -e '.metrics | length == 68 and all(. > 0)' "$result" >/dev/null ||
+jq -e '.metrics | length == 76 and all(. > 0)' "$result" >/dev/null ||
     { echo "a figure is missing or zero: $(cat "$result")" && exit 1; }
