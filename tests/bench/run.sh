@@ -38,7 +38,7 @@
 #
 # bundle-net makes a build directory for udp-peers, tcp-peers, kserve-peers, tcp-loss and tcp-attack, and for net tests,
 # on a machine without packages: DPDK inside, and the tools that they call. uvicorn, and so kserve-json, cannot go
-# there. On that machine, beside a checkout of the same commit:
+# there. DIRECTORY.tgz has all of it, to be carried. On that machine, beside a checkout of the same commit:
 #
 #   BUILD=DIRECTORY tests/bench/run.sh tcp-attack
 #   DIRECTORY/with-tools env DOORBELL_BUILD=DIRECTORY tests/net/tcp_loss_test.sh
@@ -177,7 +177,7 @@ bundle() {
 
 net_programs=("${programs[@]}" gpu-agent/models/echo.so tests/net/stream/{tcp-stream,stream.so}
     tests/bench/bench-{tcp,wire-100g,udp-peers,http-respond,grpc-echo} workers/runtime/steer.bpf.o)
-net_tools=(ip ss ethtool jq nft haproxy nginx wrk h2load nghttp)
+net_tools=(ip ss ethtool jq nft haproxy nginx wrk h2load)
 
 # bundle-net DIRECTORY
 bundle_net() {
@@ -207,7 +207,8 @@ END
     chmod +x "$to/with-tools"
     find "$to" -type f -exec sh -c 'head -c 4 "$1" | grep -q ELF && strip --strip-unneeded "$1"' sh {} \; || true
     commit >"$to/carried"
-    du -sh "$to"
+    tar -C "$to" -czf "${to%/}.tgz" .
+    du -sh "$to" "${to%/}.tgz"
 }
 
 # Was there an nvcc when the folder was configured?

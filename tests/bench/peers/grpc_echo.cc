@@ -6,16 +6,22 @@
  *
  *   bench-grpc-echo ADDRESS:PORT callback          gRPC's own threads
  *   bench-grpc-echo ADDRESS:PORT async THREADS     a completion queue for each thread
+ *   bench-grpc-echo ADDRESS:PORT ask FILE          asks once, and prints the answer; FILE: a
+ * message with its prefix, as h2load sends it
  */
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 
 namespace
@@ -242,6 +248,45 @@ void ServeAsync(const std::string &address, int threads)
 		poller.join();
 }
 
+/* --- one call ----------------------------------------------------------------------------------
+ */
+
+int Ask(const std::string &address, const char *path)
+{
+	constexpr size_t prefix = 5;
+	std::ifstream file(path, std::ios::binary);
+	std::string message((std::istreambuf_iterator<char>(file)),
+			    std::istreambuf_iterator<char>());
+	grpc::ChannelArguments arguments;
+
+	if (message.size() <= prefix)
+		return 2;
+	arguments.SetMaxReceiveMessageSize(-1);
+	grpc::GenericStub stub(
+		grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments));
+	grpc::Slice slice(message.data() + prefix, message.size() - prefix);
+	grpc::ByteBuffer asked(&slice, 1), answer;
+	grpc::ClientContext context;
+	grpc::CompletionQueue queue;
+	grpc::Status status;
+	std::vector<grpc::Slice> slices;
+	void *tag;
+	bool ok;
+
+	auto call = stub.PrepareUnaryCall(&context, kMethod, asked, &queue);
+	call->StartCall();
+	call->Finish(&answer, &status, nullptr);
+	queue.Next(&tag, &ok);
+	if (!status.ok() || !answer.Dump(&slices).ok()) {
+		fprintf(stderr, "status %d: %s\n", status.error_code(),
+			status.error_message().c_str());
+		return 1;
+	}
+	for (const grpc::Slice &part : slices)
+		fwrite(part.begin(), 1, part.size(), stdout);
+	return 0;
+}
+
 } // namespace
 
 int main(int argc, char **argv)
@@ -250,6 +295,8 @@ int main(int argc, char **argv)
 		ServeCallback(argv[1]);
 	else if (argc == 4 && strcmp(argv[2], "async") == 0)
 		ServeAsync(argv[1], atoi(argv[3]));
+	else if (argc == 4 && strcmp(argv[2], "ask") == 0)
+		return Ask(argv[1], argv[3]);
 	else
 		return 2;
 }

@@ -21,7 +21,7 @@
 #   --only "..."         of these parts: direct (the server without anything in between), haproxy, nginx, doorbell,
 #                        grpc_server (in C++), grpc_doorbell
 #
-# BUILD is the build directory. Root, for namespaces; haproxy, nginx, wrk, h2load, nghttp.
+# BUILD is the build directory. Root, for namespaces; haproxy, nginx, wrk, h2load.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
@@ -39,13 +39,13 @@ live_options "rounds seconds connections grpc_connections sizes threads load_thr
 # shellcheck source=tests/bench/peers/kserve.sh
 . "$root/tests/bench/peers/kserve.sh"
 need wrk
-[[ " $only " != *grpc* ]] || need h2load nghttp
+[[ " $only " != *grpc* ]] || need h2load
 for program in haproxy nginx; do
     [[ " $only " != *" $program "* ]] || need "$program"
 done
 server=$build/tests/bench/bench-http-respond
 grpc_server=$build/tests/bench/bench-grpc-echo
-[[ " $only " != *" grpc_server "* || -x $grpc_server ]] || { echo "skipped: built without gRPC's library for C++" && exit 77; }
+[[ " $only " != *grpc* || -x $grpc_server ]] || { echo "skipped: built without gRPC's library for C++" && exit 77; }
 
 # --- what is sent
 
@@ -124,9 +124,8 @@ ask_grpc() {
     shift 2
     for ((n = 0; n < 2; n++)); do
         [ "$n" -eq 0 ] || ask_h2load "$part" "$to" "$dir/$size.message" "$@"
-        ip netns exec "$tag-client" nghttp --timeout=20s --data="$dir/$size.message" --header="content-type: application/grpc" \
-            --header="te: trailers" "http://$to:8500/inference.GRPCInferenceService/ModelInfer" >"$dir/answer" 2>"$dir/ask.log" ||
-            wrong "$part" "nghttp failed"
+        ip netns exec "$tag-client" timeout 20 "$grpc_server" "$to:8500" ask "$dir/$size.message" >"$dir/answer" 2>"$dir/ask.log" ||
+            wrong "$part" "no answer by gRPC"
         is_right "$part"
     done
 }

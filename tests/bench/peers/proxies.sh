@@ -68,7 +68,8 @@ listens() {
 }
 
 # doorbell_up KIND LIMITS FRAMING MODEL-ARGS: the load balancer with a clients port of that kind, and a worker with
-# the model echo, joined by memif. LIMITS are keys of the service.
+# the model echo, joined by memif. LIMITS are keys of the service. A worker that a busy machine halts is not
+# doubted.
 doorbell_up() {
     local memif="socket=$dir/memif.sock,socket-abstract=no,rsize=10"
     rm -f "$dir/memif.sock"
@@ -81,6 +82,8 @@ services:
 lcores: [$(cpu 1)]
 flows: 65536
 memory: {hugepages: false, mb: 1536}
+workers: {timeout_ms: 5000, suspect_ms: 0}
+fabric: {ack_timeout: 17}
 control: {socket: "$dir/control.sock", state_file: off, agents: "10.201.0.254:4790", allow_plain: true}
 END
     : >"$dir/lb.log"
