@@ -58,7 +58,7 @@ ask_wrk() {
 
 # ask_h2load PART ADDRESS MESSAGE PID...: the same by gRPC; each answer must have as many bytes as the message, nearly
 ask_h2load() {
-    local part=$1 to=$2 message=$3 requests
+    local part=$1 to=$2 message=$3 requests failed took bytes
     shift 3
     measured "$part" "$@" -- h2load --threads "$load_threads" --clients "$grpc_connections" \
         --max-concurrent-streams $((connections / grpc_connections)) --duration "$seconds" --data "$message" \
@@ -70,8 +70,9 @@ ask_h2load() {
         /^requests:/ { for (i = 3; i <= NF; i += 2) n[$i] = $(i - 1) }
         /^traffic:/ { for (i = 2; i < NF; i++) if ($(i + 1) ~ /^data/) bytes = substr($i, 2) + 0 }
         END { print n["done,"], n["failed,"] + n["errored,"] + n["timeout"], took, bytes }' "$dir/asked")
-    [ "${requests:-0}" -gt 0 ] && [ "$failed" -eq 0 ] && [ "$bytes" -ge $((requests * size)) ] ||
+    if [ "${requests:-0}" -eq 0 ] || [ "$failed" -ne 0 ] || [ "$bytes" -lt $((requests * size)) ]; then
         wrong "$part" "$(cat "$dir/asked")"
+    fi
     jq -nc --arg part "$part" --argjson size "$size" --argjson own "$own_s" --argjson servers "[$server_s]" \
         --argjson n "$requests" --argjson took "$took" \
         '{part: $part, size: $size, rps: ($n / $took), load_cpu: ($own / $took),

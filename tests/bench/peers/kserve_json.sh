@@ -89,7 +89,10 @@ proxies_up kserve
 printf '{"inputs":[{"name":"input0","shape":[%d],"datatype":"FP32","data":[%s]}]}' "$numbers" "$values" >"$dir/body"
 for ((round = 1; round <= rounds; round++)); do
     for part in $only; do
-        [ "$part" = doorbell ] && client_offload off || client_offload on
+        case $part in
+        doorbell) client_offload off ;;
+        *) client_offload on ;;
+        esac
         $part
     done
 done
