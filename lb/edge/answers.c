@@ -336,6 +336,23 @@ void edge_resume_rewrites(struct edge *e)
 		answers_continue_rewrite(e, w);
 }
 
+/* Of a framing that writes replies anew: does this one pass as it is? Not in front of those that
+ * wait. */
+static __rte_noinline bool answers_keeps(struct edge *e, struct edge_connection *c,
+					 const struct edge_request *r,
+					 const struct stream_reply *reply)
+{
+	struct placement *p = &c->busy->placement;
+
+	if (p->framing->keeps == NULL || r->rewrite != NULL || !TAILQ_EMPTY(&e->rewrites))
+		return false;
+	e->text_used = true;
+	if (!p->framing->keeps(&p->stream, reply))
+		return false;
+	e->replied_ms[r->service] = e->stack.now_ms;
+	return true;
+}
+
 /* False: the reply is dropped. */
 static __rte_noinline bool answers_rewrite(struct edge *e, struct edge_connection *c,
 					   struct edge_request *r, const struct stream_reply *reply,
@@ -398,7 +415,8 @@ bool edge_reply(struct lcore *lc, struct flow *flow, struct rte_mbuf *m, uint64_
 	reply.tag = r->tag;
 	if (unlikely(c->busy->client->replies >= lc->edge->share))
 		edge_press(lc->edge, c->busy->client);
-	if (unlikely(c->busy->placement.framing->rewrite != NULL))
+	if (unlikely(c->busy->placement.framing->rewrite != NULL) &&
+	    !answers_keeps(lc->edge, c, r, &reply))
 		return answers_rewrite(lc->edge, c, r, &reply, m);
 	if (!answers_write(lc->edge, c, r, &reply, m)) {
 		lc->stats.drop[LB_DROP_NO_MBUF]++;

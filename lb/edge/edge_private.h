@@ -93,6 +93,7 @@ struct edge_large {
 	bool unfinished; /* counted for its client */
 	bool gone;       /* some of its bytes are only in the worker's memory */
 	bool has_crc;    /* <crc> is kept: a reload changes that for later requests only */
+	bool small;      /* its last extent had few bytes */
 };
 
 TAILQ_HEAD(edge_larges, edge_large);

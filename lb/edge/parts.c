@@ -9,7 +9,7 @@
 
 #include "edge/edge_private.h"
 
-/* Bytes of extents that are copied. */
+/* Extents of fewer bytes that follow each other are copied into one part. */
 #define LARGE_SMALL 256
 
 /* Its packet is held already. */
@@ -78,11 +78,14 @@ static bool large_add(struct edge_busy *b, struct edge_request *r, uint64_t offs
 bool edge_large_place(struct edge_busy *b, struct edge_request *r, uint64_t offset,
 		      struct edge_piece *p, const uint8_t *bytes, uint32_t length)
 {
+	/* Of extents of a few bytes, such as small chunks, a packet has many, which become one
+	 * part; but the end of a DATA frame stands alone. */
+	bool small = b->placement.open.length < LARGE_SMALL, joins = small && r->large->small;
 	/* Nothing behind the piece's last bytes needs its reference to the packet. */
 	bool ends = bytes + length == p->piece.bytes + p->piece.length;
 
-	/* Of extents of a few bytes, such as small chunks, a packet has many. */
-	if (b->placement.open.length < LARGE_SMALL)
+	r->large->small = small;
+	if (joins)
 		return edge_large_produce(b, r, offset, bytes, length);
 	if (large_take(b, r, p->m, offset, bytes, length) == NULL)
 		return false;

@@ -105,36 +105,10 @@ static struct rte_mbuf *emit_find(struct edge_busy *b, uint32_t seq, uint32_t *s
 	return at;
 }
 
-/*
- * The bytes of a segment and its headers in one mbuf, which refers to the worker's packet: the
- * headers are written in front of its bytes there. NULL: they do not lie like this, or the segment
- * sent before is still on its way to the wire.
- */
-static struct rte_mbuf *emit_in_place(struct edge *e, struct edge_busy *b,
-				      const struct client_path *path, enum flow_family family,
-				      const struct tcp_header *h, uint32_t size, uint8_t **tcp)
-{
-	uint16_t length = client_headers_length(path, family, size);
-	struct rte_mbuf *at, *m;
-	uint32_t skip;
-
-	at = emit_find(b, h->seq, &skip);
-	if (at == NULL || skip != 0 || at->data_len < h->length || !RTE_MBUF_DIRECT(at) ||
-	    rte_mbuf_refcnt_read(at) > 1 || rte_pktmbuf_headroom(at) < length)
-		return NULL;
-	m = rte_mbuf_raw_alloc(e->lc->indirect_pool); /* attaching sets all the rest */
-	if (m == NULL)
-		return NULL;
-	rte_pktmbuf_attach(m, at);
-	m->data_off -= length;
-	m->data_len = m->pkt_len = length + h->length;
-	*tcp = rte_pktmbuf_mtod_offset(m, uint8_t *, length - size);
-	return m;
-}
-
-/* Appends <length> bytes of the send queue from <seq> on to <m>. False: no memory. */
+/* Appends <length> bytes of the send queue from <seq> on to <m>. <copies>: few bytes may be copied
+ * behind those that are there. False: no memory. */
 static bool emit_payload(struct edge *e, struct edge_busy *b, uint32_t seq, uint32_t length,
-			 struct rte_mbuf *m)
+			 struct rte_mbuf *m, bool copies)
 {
 	struct rte_mbuf *last = m;
 	uint32_t skip;
@@ -145,7 +119,8 @@ static bool emit_payload(struct edge *e, struct edge_busy *b, uint32_t seq, uint
 
 		m->pkt_len += part;
 		length -= part;
-		if (part <= EMIT_COPY_MAX && last == m && rte_pktmbuf_tailroom(m) >= part) {
+		if (copies && part <= EMIT_COPY_MAX && last == m &&
+		    rte_pktmbuf_tailroom(m) >= part) {
 			memcpy(rte_pktmbuf_mtod_offset(m, uint8_t *, m->data_len),
 			       rte_pktmbuf_mtod_offset(at, uint8_t *, skip), part);
 			m->data_len += part;
@@ -161,23 +136,65 @@ static bool emit_payload(struct edge *e, struct edge_busy *b, uint32_t seq, uint
 	return true;
 }
 
+/*
+ * The bytes of a segment, the first of them and its headers in one mbuf, which refers to the
+ * worker's packet or to a framing's text: the headers are written in front of the bytes there.
+ * NULL: they do not lie like this, or the segment sent before is still on its way to the wire.
+ */
+static struct rte_mbuf *emit_in_place(struct edge *e, struct edge_busy *b,
+				      const struct client_path *path, enum flow_family family,
+				      const struct tcp_header *h, uint32_t size, uint8_t **tcp)
+{
+	uint16_t length = client_headers_length(path, family, size);
+	struct rte_mbuf *at, *m;
+	uint32_t skip, part;
+
+	at = emit_find(b, h->seq, &skip);
+	if (at == NULL || skip != 0 || !RTE_MBUF_DIRECT(at) || rte_mbuf_refcnt_read(at) > 1 ||
+	    rte_pktmbuf_headroom(at) < length)
+		return NULL;
+	part = RTE_MIN(h->length, at->data_len);
+	if (unlikely(part < h->length) && part <= EMIT_COPY_MAX)
+		return NULL;
+	m = rte_mbuf_raw_alloc(e->lc->indirect_pool); /* attaching sets all the rest */
+	if (m == NULL)
+		return NULL;
+	rte_pktmbuf_attach(m, at);
+	m->data_off -= length;
+	m->data_len = m->pkt_len = length + part;
+	*tcp = rte_pktmbuf_mtod_offset(m, uint8_t *, length - size);
+	if (likely(part == h->length))
+		return m;
+	if (emit_payload(e, b, h->seq + part, h->length - part, m, false))
+		return m;
+	rte_pktmbuf_free(m);
+	return NULL;
+}
+
 /* The same, with headers in an mbuf of their own. NULL: no memory. */
 static struct rte_mbuf *emit_in_parts(struct edge *e, struct edge_busy *b,
 				      const struct client_path *path, enum flow_family family,
 				      const struct tcp_header *h, uint32_t size, uint8_t **tcp)
 {
 	struct rte_mbuf *m = emit_alloc(e, path, family, size, tcp);
-	uint32_t offset;
 
 	if (m == NULL)
 		return NULL;
-	if (h->length > 0 && !emit_payload(e, b, h->seq, h->length, m)) {
+	if (h->length > 0 && !emit_payload(e, b, h->seq, h->length, m, true)) {
 		rte_pktmbuf_free(m);
 		return NULL;
 	}
+	return m;
+}
+
+/* As many mbufs as the port takes. NULL: no memory. */
+static struct rte_mbuf *emit_join(struct edge *e, struct edge_connection *c, struct rte_mbuf *m,
+				  uint32_t bytes, uint8_t **tcp)
+{
+	uint32_t offset;
+
 	/* A packet that the port cuts has as many as the port takes. */
-	if (likely(m->nb_segs <= e->lc->lb->port[path->port].segments_max) ||
-	    h->length > b->connection->tcp.mss)
+	if (likely(m->nb_segs <= e->lc->lb->port[c->path.port].segments_max) || bytes > c->tcp.mss)
 		return m;
 	offset = *tcp - rte_pktmbuf_mtod(m, uint8_t *);
 	m = client_join(e->lc->packets, m);
@@ -205,6 +222,8 @@ static bool emit_one(struct edge *e, struct edge_connection *c, const struct flo
 		m = emit_in_place(e, c->busy, &c->path, local->family, h, size, &tcp);
 	if (m == NULL)
 		m = emit_in_parts(e, c->busy, &c->path, local->family, h, size, &tcp);
+	if (m != NULL && m->nb_segs > 1)
+		m = emit_join(e, c, m, h->length, &tcp);
 	if (m == NULL)
 		return false;
 	tcp_header_write(h, local->port, flow->client_port, tcp);

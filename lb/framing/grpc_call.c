@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "framing/grpc_infer.h"
+#include "framing/kserve_seen.h"
 #include "grpc/message.h"
 #include "packet/drop.h"
 #include "packet/notice.h"
@@ -228,6 +229,8 @@ static uint32_t call_read_prefix(struct grpc_call *c, struct grpc_stream *s, con
 	if (s->got < GRPC_PREFIX)
 		return n;
 	call_begin(c, s);
+	if (s->reads == GRPC_READS_INFER && n == GRPC_PREFIX)
+		kserve_seen_begin(s->reader, c->stream->position, bytes, length);
 	return n;
 }
 
@@ -274,6 +277,9 @@ uint32_t grpc_call_read(struct grpc_call *c, struct grpc_stream *s, const uint8_
 	if (s->reads == GRPC_READS_NOTHING || s->reads == GRPC_READS_HEAD)
 		return most;
 	if (s->reads == GRPC_READS_PREFIX) {
+		n = grpc_infer_known(c, s, bytes, length, most);
+		if (n > 0)
+			return n;
 		n = call_read_prefix(c, s, bytes, length);
 		if (s->reads == GRPC_READS_PREFIX || s->left > 0)
 			return n;

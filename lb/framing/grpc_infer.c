@@ -9,6 +9,7 @@
 
 #include "framing/grpc_infer.h"
 #include "framing/kserve_reply.h"
+#include "framing/kserve_seen.h"
 #include "framing/kserve_tensors.h"
 #include "kserve/match.h"
 
@@ -44,6 +45,8 @@ void grpc_infer_message(struct grpc_call *c, struct grpc_stream *s)
 	s->raw = false;
 	s->ahead = 0;
 	r->asked = s->asked;
+	r->raw_at = 0;
+	r->text_length = 0;
 	memset(&r->infer, 0, sizeof(r->infer));
 	grpc_infer_init(&r->grpc, &r->infer, s->left, c->settings->max_request, (uint8_t *)r->early,
 			sizeof(r->early));
@@ -92,10 +95,8 @@ static bool tensors_check_model(struct grpc_call *c, struct grpc_stream *s)
 }
 
 /* us that the message or the head of the call says, whichever is less. */
-static uint32_t tensors_deadline(const struct grpc_stream *s)
+static uint32_t tensors_deadline(const struct grpc_stream *s, uint64_t us)
 {
-	uint64_t us = kserve_tensors_deadline(&s->reader->infer);
-
 	if (s->timeout_us != 0 && (us == 0 || s->timeout_us < us))
 		us = s->timeout_us;
 	return us > UINT32_MAX ? UINT32_MAX : (uint32_t)us;
@@ -123,7 +124,7 @@ static bool tensors_begin(struct grpc_call *c, struct grpc_stream *s, uint64_t s
 	action = grpc_call_add(c, s->asked, STREAM_BEGIN);
 	action->begin.size = size;
 	action->begin.tag = (uintptr_t)s->asked;
-	action->begin.deadline_us = tensors_deadline(s);
+	action->begin.deadline_us = tensors_deadline(s, kserve_tensors_deadline(&r->infer));
 	action->begin.priority = kserve_tensors_priority(&r->infer);
 	action->begin.service = c->room->service + 1;
 	return true;
@@ -268,6 +269,17 @@ static void tensors_choose_outputs(struct grpc_stream *s)
 	kserve_room_keep_id(a, infer);
 }
 
+/* Is the tensor of a model with one input the end of the message, and all of that in one frame? */
+static bool tensors_is_one_row(const struct grpc_stream *s)
+{
+	const struct kserve_reader *r = s->reader;
+
+	return s->rpc == GRPC_MODEL_INFER && r->raw_at > 0 && r->infer.inputs == 1 &&
+	       s->asked->layout->model.inputs == 1 &&
+	       r->raw_at - r->text_from + s->asked->body.size ==
+		       GRPC_PREFIX + (uint64_t)grpc_prefix_length(s->prefix);
+}
+
 /* The message ended. */
 static void tensors_done(struct grpc_call *c, struct grpc_stream *s)
 {
@@ -283,6 +295,9 @@ static void tensors_done(struct grpc_call *c, struct grpc_stream *s)
 	if (!tensors_try_begin(c, s, true))
 		return;
 	tensors_choose_outputs(s);
+	if (tensors_is_one_row(s))
+		kserve_seen_keep(r, s->asked, c->settings->max_request, r->raw_at - r->text_from,
+				 KSERVE_SEEN_GRPC);
 	grpc_call_add(c, s->asked, STREAM_END)->size = s->asked->body.size;
 	s->asked->reading = false;
 	grpc_call_let_go(s);
@@ -315,6 +330,33 @@ static void tensors_step(struct grpc_call *c, struct grpc_stream *s, enum grpc_i
 
 /* --- bytes -------------------------------------------------------------------------------------
  */
+
+uint32_t grpc_infer_known(struct grpc_call *c, struct grpc_stream *s, const uint8_t *bytes,
+			  uint32_t length, uint32_t most)
+{
+	const struct kserve_seen *seen;
+	struct stream_action *action;
+	struct kserve_asked *a;
+	uint64_t n;
+
+	if (s->got > 0 || s->rpc != GRPC_MODEL_INFER || !c->room->may_begin)
+		return 0;
+	seen = kserve_seen_find(c->room, c->settings->max_request, bytes, length, KSERVE_SEEN_GRPC);
+	if (seen == NULL)
+		return 0;
+	n = seen->length + seen->begin.size;
+	if (n > most) {
+		kserve_room_rewind(c->room);
+		return 0;
+	}
+	a = grpc_call_ask(c, s);
+	action = grpc_call_add(c, a, STREAM_REQUEST);
+	kserve_seen_apply(seen, a, c->stream->position, action);
+	action->whole.begin.deadline_us = tensors_deadline(s, seen->begin.deadline_us);
+	a->reading = false;
+	grpc_call_let_go(s);
+	return (uint32_t)n;
+}
 
 static bool tensors_is_over(const struct grpc_stream *s)
 {
@@ -356,6 +398,8 @@ static uint32_t tensors_place_raw(struct grpc_call *c, struct grpc_stream *s, ui
 	struct stream_action *action = grpc_call_add(c, s->asked, STREAM_EXTENT);
 
 	n = n < most ? n : most;
+	if (s->raw_offset == 0)
+		s->reader->raw_at = c->stream->position;
 	action->extent.position = c->stream->position;
 	action->extent.offset = s->raw_offset;
 	action->extent.length = n;

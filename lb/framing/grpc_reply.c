@@ -9,6 +9,7 @@
 #include "framing/grpc_reply.h"
 #include "framing/grpc_call.h"
 #include "framing/kserve_reply.h"
+#include "framing/kserve_front.h"
 #include "grpc/message.h"
 #include "packet/notice.h"
 
@@ -95,6 +96,42 @@ static void answer_advance(struct kserve_asked *a, const struct reply_outputs *o
 static bool answer_stays(const struct kserve_asked *a)
 {
 	return a->outputs == 1 && a->layout->model.outputs == 1;
+}
+
+/* Bytes of text that take as long as the head of such an answer. */
+#define KEEPS_COST 48
+
+/* Makes the head of an answer that passes as it is. NULL: it is none of the model's, or too long.
+ */
+static const struct kserve_front *answer_front(const struct kserve_asked *a, uint32_t length)
+{
+	uint8_t head[GRPC_HEAD_MAX], field[GRPC_FIELD_MAX];
+	struct reply_outputs outputs;
+	struct kserve_answer answer;
+	uint32_t n;
+
+	if (!kserve_reply_find(&a->layout->model, length, &outputs))
+		return NULL;
+	kserve_reply_answer(a, &outputs, &answer);
+	n = grpc_write_answer(&answer, false, head);
+	if (n == 0)
+		return NULL;
+	return kserve_front_make(a->room->front_calls, a, length, head, n, field,
+				answer_field(a, &outputs, 0, field), 0);
+}
+
+bool grpc_keeps(struct stream *s, const struct stream_reply *reply)
+{
+	struct kserve_asked *a = (struct kserve_asked *)(uintptr_t)reply->tag;
+
+	if (reply->more || reply->chunk > 0 || a->call == NULL || answer_is_streamed(a) ||
+	    !answer_stays(a) || a->room->text_left <= 0)
+		return false;
+	a->room->text_left -= KEEPS_COST;
+	a->front = kserve_front_find(a->room->front_calls, a, reply->length);
+	if (a->front == NULL)
+		a->front = answer_front(a, reply->length);
+	return a->front != NULL;
 }
 
 /* a->json_length is where the field of the output that is written begins, a->written what is
@@ -191,9 +228,13 @@ struct stream_piece grpc_reply(struct stream *s, struct stream_reply *reply, uin
 		piece.head = answer_error(g, a, reply->notice, at);
 		answer_tell(s, a, reply->notice, piece.head);
 	} else {
-		answer_tell(s, a, 0, reply->length);
+		if (a->front != NULL) {
+			piece.head = a->front->text_length;
+			memcpy(at, a->front->text, piece.head);
+		}
+		answer_tell(s, a, 0, piece.head + reply->length);
 		piece.bytes = reply->length;
-		grpc_stream_respond(g, a, reply->length);
+		grpc_stream_respond(g, a, piece.head + reply->length);
 	}
 	if (g->rpc == GRPC_MODEL_STREAM_INFER)
 		grpc_stream_settle(g);

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "framing/kserve_front.h"
 #include "packet/notice.h"
 
 /* Bytes that the shape says, a free dimension taken as 1. */
@@ -99,6 +100,27 @@ static bool reply_stays(const struct kserve_asked *a)
 		if (a->output[i] != i || (a->binary & 1u << i) == 0)
 			return false;
 	return true;
+}
+
+/* Bytes of text that take as long as the head of such an answer. */
+#define KEEPS_COST 48
+
+bool kserve_keeps(struct stream *s, const struct stream_reply *reply)
+{
+	struct kserve_asked *a = (struct kserve_asked *)(uintptr_t)reply->tag;
+	struct reply_outputs outputs;
+	struct kserve_answer answer;
+
+	if (reply->more || reply->chunk > 0 || a->minor != 1 || !a->keep_alive || !reply_stays(a) ||
+	    a->room->text_left <= 0)
+		return false;
+	a->room->text_left -= KEEPS_COST;
+	a->front = kserve_front_find(a->room->front, a, reply->length);
+	if (a->front == NULL && kserve_reply_find(&a->layout->model, reply->length, &outputs)) {
+		kserve_reply_answer(a, &outputs, &answer);
+		a->front = kserve_front_http(a, reply->length, &answer);
+	}
+	return a->front != NULL;
 }
 
 /* Goes on to the next output that is <binary>, or is not, and asks for its bytes. False: there is
@@ -278,6 +300,9 @@ struct stream_piece kserve_reply(struct stream *s, struct stream_reply *reply, u
 
 	if (response.status != 200) {
 		piece.head = reply_write_error(&response, a, reply->notice, (char *)at);
+	} else if (a->front != NULL) {
+		piece.head = kserve_front_write(a->front, a->room->date, at);
+		piece.bytes = reply->length;
 	} else {
 		response.length = reply->length;
 		response.has_json_length = a->binary != 0;

@@ -23,6 +23,8 @@ void kserve_reply_answer(const struct kserve_asked *a, const struct reply_output
 /* The message of a request that was refused, or ends with enum lb_notice. */
 const char *kserve_reply_error(const struct kserve_asked *a, uint8_t notice);
 
+bool kserve_keeps(struct stream *s, const struct stream_reply *reply);
+
 struct stream_piece kserve_reply(struct stream *s, struct stream_reply *reply, uint8_t *at);
 
 struct stream_rewritten kserve_rewrite(struct stream *s, struct stream_reply *reply,

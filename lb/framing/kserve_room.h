@@ -22,6 +22,12 @@
 #define KSERVE_SLICE    2048 /* bytes of text that a call reads or writes at most */
 #define KSERVE_HELD_MAX 4096 /* bytes of a request that are kept until its JSON was read */
 #define KSERVE_DOCUMENT 32768
+/* Requests and heads of replies that are remembered; bytes of such a request without its tensors.
+ */
+#define KSERVE_SEEN_SETS 16
+#define KSERVE_SEEN_WAYS 4
+#define KSERVE_SEEN_TEXT 1024
+#define KSERVE_FRONT     32
 
 #define KSERVE_CLIENT_GONE 499 /* status of a request whose client did not wait for its answer */
 
@@ -29,6 +35,7 @@
 struct kserve_layout {
 	struct kserve_layout *next; /* of the free ones */
 	uint32_t users;             /* open requests; and one while it is a service's */
+	uint64_t number;            /* no other one has it, also later */
 	struct model_description description;
 	struct kserve_model model;
 };
@@ -60,7 +67,7 @@ struct kserve_body {
 	uint64_t size;   /* of the request */
 	uint64_t wanted; /* bytes of ranges that are not named yet */
 	uint8_t range;   /* the next one */
-	struct kserve_range range_of[KSERVE_TENSORS_MAX];
+	struct kserve_range range_of[KSERVE_TENSORS_MAX]; /* not cleared */
 };
 
 /* An infer request from the end of its head until its answer was written. */
@@ -72,7 +79,6 @@ struct kserve_asked {
 	uint32_t number;              /* of the request */
 	uint32_t max_request;         /* bytes, of its service */
 	uint64_t json_length;         /* of the answer; of one with binary outputs */
-	struct kserve_body body;
 	struct kserve_writer writer;
 	uint32_t part_taken; /* bytes of the output that is written which were taken */
 	uint16_t status;     /* that it was refused with; 0: it was not */
@@ -80,6 +86,7 @@ struct kserve_asked {
 	uint8_t outputs;     /* asked for; their places in the model: */
 	uint8_t output[KSERVE_TENSORS_MAX];
 	uint8_t part; /* the output that is written */
+	const struct kserve_front *front; /* of its answer, whose bytes pass as they are */
 	uint8_t minor;
 	bool keep_alive;
 	bool is_head; /* the method: its answer has no body */
@@ -87,7 +94,6 @@ struct kserve_asked {
 	bool answered;
 	bool has_id;
 	uint8_t id_length;
-	char id[KSERVE_ID_MAX];
 	const char *allow;
 	/* of a request by gRPC */
 	void *call;                  /* its struct grpc_stream; NULL: it has ended */
@@ -100,6 +106,9 @@ struct kserve_asked {
 	uint64_t bytes_in;    /* of its body, or message, as far as that is known */
 	uint16_t service;     /* the one of its model, if <has_service> */
 	bool is_grpc, has_service;
+	struct kserve_body body;
+	/* not cleared, but for the error's first byte */
+	char id[KSERVE_ID_MAX];
 	char error[KSERVE_ERROR_MAX];
 };
 
@@ -130,6 +139,10 @@ struct kserve_reader {
 	struct kserve_infer infer;
 	struct grpc_infer grpc;
 	struct http_head head;
+	uint64_t text_from;   /* position of the request in its stream */
+	uint64_t raw_at;      /* and of the first byte of raw_input_contents; 0: none came */
+	uint32_t text_length; /* the first bytes of it that are kept here: */
+	uint8_t text[KSERVE_SEEN_TEXT];
 	uint32_t held_from, held_to, held_bytes; /* the part of <held> that is used */
 	uint8_t held[KSERVE_HELD_MAX];
 	char early[KSERVE_HELD_MAX];
@@ -146,6 +159,37 @@ struct kserve_told {
 	const char *call, *id;        /* <call>: a constant, or NULL */
 	uint8_t id_length;
 	bool is_grpc, has_service, has_id;
+};
+
+/* kserve_seen.h: a request that was read, without its tensors. */
+struct kserve_seen {
+	uint32_t length; /* of <text>; 0: there is none */
+	uint32_t max_request;
+	uint64_t limit; /* of the connection, when it was read */
+	const struct kserve_layout *layout;
+	uint64_t layout_number;    /* it is another one if its number is */
+	uint64_t bytes_in;         /* as in struct kserve_asked */
+	struct stream_begin begin; /* without tag and service */
+	uint16_t binary;
+	uint8_t outputs;
+	uint8_t output[KSERVE_TENSORS_MAX];
+	bool has_id;
+	uint8_t id_length;
+	char id[KSERVE_ID_MAX];
+	uint8_t text[KSERVE_SEEN_TEXT];
+};
+
+struct kserve_seen_set {
+	uint8_t next; /* the one that is replaced next */
+	struct kserve_seen way[KSERVE_SEEN_WAYS];
+};
+
+/* kserve_front.h: what stands in front of a reply of <length> bytes. */
+struct kserve_front {
+	uint64_t layout_number; /* 0: there is none */
+	uint32_t length;
+	uint16_t text_length, date; /* where the date is in <text> */
+	char text[STREAM_HEAD_MAX];
 };
 
 struct kserve_room {
@@ -186,6 +230,9 @@ struct kserve_room {
 	char date[HTTP_DATE_LENGTH];
 	const char *version; /* the load balancer's */
 	struct kserve_model counted; /* for documents of many models */
+	uint64_t layouts;            /* that there were */
+	struct kserve_seen_set seen[KSERVE_SEEN_SETS];
+	struct kserve_front front[KSERVE_FRONT], front_calls[KSERVE_FRONT], front_once;
 	uint8_t scratch[HTTP_RESPONSE_MAX + KSERVE_DOCUMENT];
 };
 

@@ -197,6 +197,12 @@ struct stream_framing {
 	struct stream_piece (*reply)(struct stream *s, struct stream_reply *reply, uint8_t *at);
 
 	/*
+	 * Of framings with rewrite(): does all of this reply, of one chunk, pass as it is behind
+	 * the head that reply() writes? Then rewrite() is not called. NULL: none does.
+	 */
+	bool (*keeps)(struct stream *s, const struct stream_reply *reply);
+
+	/*
 	 * Of framings that do not send a worker's bytes as they are; others have NULL. Called
 	 * before reply(), until it is done: takes from <bytes>, the <length> bytes of the chunk
 	 * from reply->taken on that lie in a row, and writes to <at>. reply->taken says which byte

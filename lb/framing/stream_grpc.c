@@ -274,6 +274,7 @@ const struct stream_framing stream_grpc = {
 	.head_max = STREAM_HEAD_MAX,
 	.read = grpc_read,
 	.reply = grpc_reply,
+	.keeps = grpc_keeps,
 	.rewrite = grpc_rewrite,
 	.emit = grpc_emit,
 	.drain = grpc_drain,

@@ -14,6 +14,7 @@
 #include "framing/kserve_body.h"
 #include "framing/kserve_documents.h"
 #include "framing/kserve_reply.h"
+#include "framing/kserve_seen.h"
 #include "framing/kserve_tensors.h"
 #include "kserve/match.h"
 #include "kserve/route.h"
@@ -180,6 +181,16 @@ static void infer_find_ranges(struct kserve_reader *r)
 	}
 }
 
+/* Does one row of bytes, all of which follow, make the request? Of one that is usual else. */
+static bool infer_is_one_row(const struct kserve_reader *r)
+{
+	const struct kserve_body *body = &r->asked->body;
+
+	return body->wanted > 0 && !r->head.chunked && !r->head.expects_100 && r->head.minor == 1 &&
+	       r->head.keep_alive && body->wanted == body->size && body->left == body->size &&
+	       body->range_of[0].offset == 0 && body->range_of[0].length == body->size;
+}
+
 /* All of the JSON was read: the request begins, if it has not; its binary tensors follow. */
 static void infer_complete(struct kserve_call *c)
 {
@@ -194,6 +205,9 @@ static void infer_complete(struct kserve_call *c)
 	    !infer_produce_held(c))
 		return;
 	infer_find_ranges(r);
+	if (infer_is_one_row(r))
+		kserve_seen_keep(r, r->asked, c->settings->max_request,
+				 c->s->position + r->ahead - r->text_from, KSERVE_SEEN_HTTP);
 	kserve_body_place(c);
 }
 
@@ -514,6 +528,28 @@ static void head_read_slice(struct kserve_call *c, const uint8_t *bytes, uint32_
 /* -----------------------------------------------------------------------------------------------
  */
 
+/* A request that was read before is said at once. False: it is to be read. */
+static bool head_is_known(struct kserve_call *c, const uint8_t *bytes, uint32_t length)
+{
+	const struct kserve_seen *seen = kserve_seen_find(c->room, c->settings->max_request, bytes,
+							  length, KSERVE_SEEN_HTTP);
+	struct stream_action *action = &c->actions[c->n];
+	struct kserve_asked *a;
+
+	if (seen == NULL)
+		return false;
+	a = kserve_room_ask(c->room, c->s);
+	a->number = a->body.request = action->request = c->s->requests++;
+	a->endpoint = kserve_endpoint_name(KSERVE_MODEL_INFER);
+	a->minor = 1;
+	a->keep_alive = true;
+	kserve_seen_apply(seen, a, c->s->position, action);
+	c->n++;
+	c->s->position += seen->length + seen->begin.size;
+	kserve_room_was_read(c->s, a);
+	return true;
+}
+
 static unsigned int stream_kserve_read(struct stream *s, const struct stream_settings *settings,
 				       const uint8_t *bytes, uint32_t length,
 				       struct stream_action *actions, unsigned int max)
@@ -529,10 +565,15 @@ static unsigned int stream_kserve_read(struct stream *s, const struct stream_set
 		kserve_body_read(&c, bytes, length);
 		return c.n;
 	}
+	/* Of a connection's first request a byte may have been read. */
+	if (fresh && (s->position == 0 || s->position >= sizeof(STREAM_PREFACE)) &&
+	    head_is_known(&c, bytes, length))
+		return c.n;
 	c.reader = kserve_room_reader(settings->kserve, s);
 	if (c.reader == NULL)
 		return 0;
 	if (fresh) {
+		kserve_seen_begin(c.reader, s->position, bytes, length);
 		http_head_init(&c.reader->head, kserve_room_body_max(settings->max_request));
 		/* Bytes in which stream_kserve_any saw the beginning of a preface. */
 		if (s->position < sizeof(STREAM_PREFACE) - 1)
@@ -553,6 +594,7 @@ const struct stream_framing stream_kserve = {
 	.head_max = STREAM_HEAD_MAX,
 	.read = stream_kserve_read,
 	.reply = kserve_reply,
+	.keeps = kserve_keeps,
 	.rewrite = kserve_rewrite,
 	.release = kserve_room_release,
 };

@@ -25,6 +25,8 @@
 #   tests/bench/run.sh pool-live [--workers N] [--events N] [--seconds S] [--rate N] [--only PART] ...
 #   tests/bench/run.sh udp-peers [--rounds N] [--seconds S] [--only "nft doorbell"] [--json FILE] ...
 #   tests/bench/run.sh tcp-peers [--rounds N] [--seconds S] [--only "haproxy doorbell"] [--json FILE] ...
+#   tests/bench/run.sh kserve-peers [--rounds N] [--seconds S] [--only "nginx doorbell"] [--sizes "1024"] ...
+#   tests/bench/run.sh kserve-json [--rounds N] [--seconds S] [--only "plain doorbell"] [--json FILE] ...
 #   tests/bench/run.sh tcp-loss [--rounds N] [--seconds S] [--size BYTES] [--lose PERCENT] [--json FILE] ...
 #   tests/bench/run.sh tcp-attack [--rounds N] [--seconds S] [--only "flood drip readers"] [--json FILE] ...
 #   tests/bench/run.sh kserve-abuse [--rounds N] [--seconds S] [--only "heads bombs shut"] [--json FILE] ...
@@ -36,8 +38,9 @@
 # bundle puts the benches and programs there, what they need on a machine without DPDK, and the commit.
 # The model mlp wants OpenBLAS, which is large: --without-mlp leaves both out.
 #
-# bundle-net makes a build directory for udp-peers, tcp-peers, tcp-loss, tcp-attack and predictable, and for net tests, on a
-# machine without packages: DPDK inside, and the tools that they call. There, beside a checkout of the same commit:
+# bundle-net makes a build directory for udp-peers, tcp-peers, kserve-peers, tcp-loss, tcp-attack and predictable, and for net tests,
+# on a machine without packages: DPDK inside, and the tools that they call. uvicorn, and so kserve-json, cannot go
+# there. DIRECTORY.tgz has all of it, to be carried. On that machine, beside a checkout of the same commit:
 #
 #   BUILD=DIRECTORY tests/bench/run.sh tcp-attack
 #   DIRECTORY/with-tools env DOORBELL_BUILD=DIRECTORY tests/net/tcp_loss_test.sh
@@ -77,6 +80,8 @@ isolation          what eight saturated services cost a ninth with a worker of i
 stop               how many requests end in silence when the load balancer is stopped under load
 udp-peers          requests/s of kernel sockets through Doorbell, beside nft's DNAT to a kernel's server
 tcp-peers          requests/s and CPU time of kernel TCP clients through Doorbell, HAProxy and nginx
+kserve-peers       requests/s and CPU time of KServe's clients through Doorbell, HAProxy, nginx; beside a gRPC server
+kserve-json        requests/s of KServe's JSON through Doorbell, and to uvicorn
 tcp-loss           goodput of TCP services over a lossy wire, beside a server of the kernel's sockets
 tcp-attack         what clients of a TCP service notice of a SYN flood, dripping clients and slow readers
 kserve-abuse       what clients by HTTP notice of others that attack by HTTP/1.1 and gRPC
@@ -108,9 +113,14 @@ run_bench() {
     "$build/tests/bench/bench-$name" "${options[@]}" "$@"
 }
 
+# has_target TARGET: can it be built here?
+has_target() {
+    ninja -C "$build" -t query "$1" >/dev/null 2>&1
+}
+
 # Without clang or libbpf there is none, and ports are af_packet.
 build_steering() {
-    ! ninja -C "$build" -t query workers/runtime/steer.bpf.o >/dev/null 2>&1 || build workers/runtime/steer.bpf.o
+    ! has_target workers/runtime/steer.bpf.o || build workers/runtime/steer.bpf.o
 }
 
 programs=(doorbell-lb gpu-agent/doorbell-agent control/doorbell)
@@ -170,8 +180,9 @@ bundle() {
 }
 
 net_programs=("${programs[@]}" gpu-agent/models/echo.so tests/net/stream/{tcp-stream,stream.so}
-    tests/bench/bench-{tcp,wire-100g,udp-peers,controller} tests/bench/timed_{small,middle,large}.so workers/runtime/steer.bpf.o)
-net_tools=(ip ss ethtool jq nft haproxy nginx)
+    tests/bench/bench-{tcp,wire-100g,udp-peers,controller,http-respond,grpc-echo} tests/bench/timed_{small,middle,large}.so
+    workers/runtime/steer.bpf.o)
+net_tools=(ip ss ethtool jq nft haproxy nginx wrk h2load)
 
 # bundle-net DIRECTORY
 bundle_net() {
@@ -199,8 +210,10 @@ export PATH=$here/tools:$PATH LD_LIBRARY_PATH=$here/tools NGINX_STREAM_MODULE=$h
 exec "$@"
 END
     chmod +x "$to/with-tools"
+    find "$to" -type f -exec sh -c 'head -c 4 "$1" | grep -q ELF && strip --strip-unneeded "$1"' sh {} \; || true
     commit >"$to/carried"
-    du -sh "$to"
+    tar -C "$to" -czf "${to%/}.tgz" .
+    du -sh "$to" "${to%/}.tgz"
 }
 
 # Was there an nvcc when the folder was configured?
@@ -335,6 +348,14 @@ predictable)
     build "${programs[@]}" tests/bench/bench-controller tests/bench/timed_{small,middle,large}.so
     build_steering
     BUILD=$build exec "$root/tests/bench/predictable/predictable.sh" --commit "$(commit)" --machine "$(machine)" "$@"
+    ;;
+kserve-peers | kserve-json)
+    name=$1
+    shift
+    build "${programs[@]}" gpu-agent/models/echo.so tests/bench/bench-http-respond
+    ! has_target tests/bench/bench-grpc-echo || build tests/bench/bench-grpc-echo
+    build_steering
+    BUILD=$build exec "$root/tests/bench/peers/${name/-/_}.sh" --commit "$(commit)" --machine "$(machine)" "$@"
     ;;
 tcp-peers | tcp-loss | tcp-attack)
     name=$1

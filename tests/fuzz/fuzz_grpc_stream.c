@@ -4,7 +4,8 @@
  * placement.c as the owner of a connection does it, for a service with two inputs and one with one.
  * Three bytes of options come first: seed of the cuts, the reply, and what the owner has no room
  * for. Each byte of a request is written once, no more of an answer is sent than there is, nothing
- * is sent of a request that is over, and all memory comes back.
+ * is sent of a request that is over, messages that were seen before are read and answered in the
+ * same way, and all memory comes back.
  */
 #include <stddef.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 
 #include "framing/grpc_session.h"
 #include "framing/placement.h"
+#include "packet/notice.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -87,6 +89,8 @@ struct owner {
 	struct asked *asked; /* by number */
 	uint8_t reply;       /* option */
 	bool closed;
+	bool busy;    /* something was refused because others had its room */
+	uint64_t sum; /* of all that was sent, and of all requests */
 };
 
 /* Each request is told of once. */
@@ -107,6 +111,14 @@ static void owner_expect_told(const struct owner *o)
 	kserve_room_lost(&o->placement.stream);
 	for (uint32_t i = 0; i < o->placement.stream.requests; i++)
 		require(o->asked[i].told, "each request is told of");
+}
+
+static void owner_sum(struct owner *o, const void *bytes, size_t n)
+{
+	const uint8_t *at = bytes;
+
+	for (size_t i = 0; i < n; i++)
+		o->sum = (o->sum ^ at[i]) * 0x100000001b3;
 }
 
 static const struct stream_framing *framing_of(const struct owner *o)
@@ -142,11 +154,13 @@ static void owner_reply(struct owner *o, uint32_t number, uint8_t notice)
 	struct stream_piece piece;
 
 	a->answered = true;
-	if (notice == 0)
+	if (notice == 0 &&
+	    (framing_of(o)->keeps == NULL || !framing_of(o)->keeps(&o->placement.stream, &reply)))
 		reply.length = owner_rewrite(o, a, &reply);
 	reply.length = reply.notice != 0 ? 0 : reply.length;
 	piece = framing_of(o)->reply(&o->placement.stream, &reply, head);
 	require(piece.last && piece.head <= framing_of(o)->head_max, "one piece");
+	owner_sum(o, head, piece.head);
 	a->answer += piece.head + (reply.notice == 0 ? reply.length : 0);
 	a->over |= framing_of(o)->emit == NULL;
 	o->closed |= piece.closes;
@@ -185,8 +199,8 @@ static void owner_emit(struct owner *o)
 
 	while (framing_of(o)->emit != NULL && framing_of(o)->emit(&o->placement.stream, &out)) {
 		require(++pieces < 100000, "it ends");
-		for (uint32_t i = 0; i < out.head; i++)
-			__asm__ volatile("" : : "r"(out.head_at[i]));
+		owner_sum(o, out.head_at, out.head);
+		owner_sum(o, &out.bytes, sizeof(out.bytes));
 		if (out.bytes > 0) {
 			struct asked *a = &o->asked[out.request];
 
@@ -248,6 +262,16 @@ static void owner_act(void *context, const struct stream_action *action)
 		a->size = action->begin.size;
 		a->tag = action->begin.tag;
 		return;
+	case STREAM_REQUEST:
+		require(!a->begun, "a whole one begins once");
+		require(action->whole.begin.service == 1 || action->whole.begin.service == 2,
+			"a whole one is of a service");
+		require(action->whole.begin.size <= MAX_REQUEST / action->whole.begin.service,
+			"it has no more bytes than its service takes");
+		a->begun = a->named = true;
+		a->size = action->whole.begin.size;
+		a->tag = action->whole.begin.tag;
+		return;
 	case STREAM_PRODUCE:
 		return owner_write(o, action->request, action->bytes.offset, action->bytes.at,
 				   action->bytes.length);
@@ -259,6 +283,7 @@ static void owner_act(void *context, const struct stream_action *action)
 		require(!a->answered, "it is refused once");
 		a->tag = action->refuse.tag;
 		a->named = true;
+		o->busy |= action->refuse.notice == LB_NOTICE_BUSY;
 		return owner_reply(o, action->request, action->refuse.notice);
 	case STREAM_SEND:
 		a->answered |= action->bytes.ends;
@@ -309,8 +334,9 @@ static void check_room(const struct grpc_room *room)
 		require(TAILQ_EMPTY(&room->memory.partly[i]), "memory comes back");
 }
 
-static void converse(struct grpc_room *room, uint8_t reply, const uint8_t *bytes, size_t n,
-		     uint32_t seed)
+/* Returns a sum of all that was read and sent; 0: some was refused for want of room. */
+static uint64_t converse(struct grpc_room *room, uint8_t reply, const uint8_t *bytes, size_t n,
+			 uint32_t seed)
 {
 	struct stream_settings settings = {.max_request = MAX_REQUEST, .kserve = room->kserve};
 	struct owner o = {.reply = reply};
@@ -343,8 +369,13 @@ static void converse(struct grpc_room *room, uint8_t reply, const uint8_t *bytes
 	}
 	owner_expect_told(&o);
 	placement_fini(&o.placement);
+	for (uint32_t i = 0; i < REQUESTS; i++) {
+		owner_sum(&o, &o.asked[i].size, sizeof(o.asked[i].size));
+		owner_sum(&o, o.asked[i].bytes, o.asked[i].size);
+	}
 	free(o.asked);
 	check_room(room);
+	return o.busy ? 0 : o.sum;
 }
 
 static void room_count(const struct kserve_room *room, struct kserve_counters *counters)
@@ -376,6 +407,7 @@ static struct grpc_room *make_room(void)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct grpc_room *room;
+	uint64_t fresh, again;
 
 	if (size < 3 || size > 16384)
 		return 0;
@@ -384,7 +416,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	room->kserve->serving = (data[2] & 1) == 0;
 	room->kserve->may_begin = (data[2] & 2) == 0;
 	room->kserve->service_of_connection = (data[2] & 4) != 0;
-	converse(room, data[1], data + 3, size - 3, 0);
+	memset(room->kserve->seen, 0, sizeof(room->kserve->seen));
+	memset(room->kserve->told_calls, 0, sizeof(room->kserve->told_calls));
+	fresh = converse(room, data[1], data + 3, size - 3, 0);
+	again = converse(room, data[1], data + 3, size - 3, 0);
+	require(fresh == 0 || again == 0 || fresh == again,
+		"what was seen before is another thing");
 	converse(room, data[1], data + 3, size - 3, 1 + data[0]);
 	return 0;
 }

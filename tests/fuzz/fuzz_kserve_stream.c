@@ -3,8 +3,8 @@
  * Bytes as a client's stream for the framing kserve, through placement.c as the owner of a
  * connection does it, for a service with two inputs and one that takes raw bodies. Three bytes
  * of options come first: seed of the cuts, the reply, whether workers are there and whose
- * connection it is. However the rest is cut, the same requests have the same bytes, each byte is
- * written once, the answers are the same, and all memory comes back.
+ * connection it is. However the rest is cut, and if it was seen before, the same requests have the
+ * same bytes, each byte is written once, the answers are the same, and all memory comes back.
  */
 #include <stddef.h>
 #include <stdio.h>
@@ -60,7 +60,8 @@ struct owner {
 	uint32_t first;      /* the oldest that is not answered */
 	uint8_t reply;       /* option */
 	bool closed;
-	char *log; /* all that is sent to the client */
+	bool rewrites; /* also replies that could pass as they are */
+	char *log;     /* all that is sent to the client */
 	uint32_t n_log;
 };
 
@@ -125,7 +126,9 @@ static void owner_reply(struct owner *o, uint32_t number, struct stream_reply re
 
 	reply.request = number;
 	reply.tag = a->tag;
-	while (reply.notice == 0) {
+	if (reply.notice == 0 && !o->rewrites && framing->keeps(&o->placement.stream, &reply))
+		memcpy(text, a->bytes, n = reply.length);
+	while (reply.notice == 0 && n == 0) {
 		/* A few bytes lie in a row, as in packets. */
 		uint32_t left = reply.length - reply.taken, row = left < 100 ? left : 100;
 		struct stream_rewritten done;
@@ -205,6 +208,17 @@ static void owner_act(void *context, const struct stream_action *action)
 		a->size = action->begin.size;
 		a->tag = action->begin.tag;
 		return;
+	case STREAM_REQUEST: {
+		const struct stream_begin *begin = &action->whole.begin;
+
+		require(!a->begun && begin->size > 0 && begin->size <= MAX_REQUEST,
+			"a whole one begins once");
+		require(begin->service == 1 || begin->service == 2, "it has a service");
+		a->begun = a->named = true;
+		a->size = begin->size;
+		a->tag = begin->tag;
+		return;
+	}
 	case STREAM_PRODUCE:
 		return owner_write(o, action->request, action->bytes.offset, action->bytes.at,
 				   action->bytes.length);
@@ -253,7 +267,7 @@ static struct owner converse(struct kserve_room *room, uint8_t reply, const uint
 			     size_t n, uint32_t seed)
 {
 	struct stream_settings settings = {.max_request = MAX_REQUEST, .kserve = room};
-	struct owner o = {.reply = reply, .log = malloc(LOG_MAX)};
+	struct owner o = {.reply = reply, .rewrites = seed != 0, .log = malloc(LOG_MAX)};
 	uint64_t at = 0;
 
 	o.asked = calloc(REQUESTS + 1, sizeof(*o.asked));
@@ -289,7 +303,7 @@ static void room_count(const struct kserve_room *room, struct kserve_counters *c
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct kserve_room *room;
-	struct owner whole, cut;
+	struct owner whole, again, cut;
 
 	if (size < 3 || size > 8192)
 		return 0;
@@ -308,12 +322,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	room->service_of_connection = data[2] >> 1 & 1;
 	room->serving = (data[2] & 1) == 0;
+	memset(room->seen, 0, sizeof(room->seen));
+	memset(room->told, 0, sizeof(room->told));
 	whole = converse(room, data[1], data + 3, size - 3, 0);
+	again = converse(room, data[1], data + 3, size - 3, 0);
+	require(whole.n_log == again.n_log && memcmp(whole.log, again.log, whole.n_log) == 0,
+		"what was seen before is answered in another way");
 	cut = converse(room, data[1], data + 3, size - 3, 1 + data[0]);
 	require(whole.n_log == cut.n_log && memcmp(whole.log, cut.log, whole.n_log) == 0,
 		"the cuts change the answers");
 	free(whole.asked);
 	free(whole.log);
+	free(again.asked);
+	free(again.log);
 	free(cut.asked);
 	free(cut.log);
 	return 0;

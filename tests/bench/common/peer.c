@@ -18,6 +18,17 @@
 
 static const uint8_t host_mac[6] = {0x02, 0, 0, 0, 0, 0xf1};
 
+/* Of the first worker: bytes in, bytes out. */
+static const struct model_description described = {
+	.version = "1",
+	.n_inputs = 1,
+	.n_outputs = 1,
+	.input =
+		{{.name = "x", .datatype = DATATYPE_UINT8, .rank = 1, .shape = {DESCRIPTION_FREE}}},
+	.output =
+		{{.name = "y", .datatype = DATATYPE_UINT8, .rank = 1, .shape = {DESCRIPTION_FREE}}},
+};
+
 /* --- joining ------------------------------------------------------------------------------------
  */
 
@@ -34,6 +45,7 @@ static void add_worker(struct peer *peer, unsigned int w)
 			      would count them as missing here. */
 			   .max_batch = PEER_SLOTS,
 			   .weight = 1,
+			   .description = w == 0 ? &described : NULL,
 			   .heartbeat_ms = 1000,
 			   .instance = w + 1},
 		.path_mtu = RIG_PATH_MTU,
@@ -237,6 +249,14 @@ static void take_write(struct peer *peer, unsigned int w, const struct rte_mbuf 
 		note_ack(peer, w, p->psn);
 }
 
+/* Where the payload lies: behind the headers, or in a packet of its own that they point to. */
+static const uint8_t *payload_of(const struct rte_mbuf *m, const uint8_t *behind)
+{
+	if (m->next != NULL && behind == rte_pktmbuf_mtod_offset(m, const uint8_t *, m->data_len))
+		return rte_pktmbuf_mtod(m->next, const uint8_t *);
+	return behind;
+}
+
 static void take(struct peer *peer, const struct rte_mbuf *m)
 {
 	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
@@ -247,7 +267,7 @@ static void take(struct peer *peer, const struct rte_mbuf *m)
 	if (writer_is_arp(frame))
 		return answer_arp(peer, frame);
 	if (memcmp(frame, host_mac, 6) != 0 ||
-	    roce_parse(bth, m->data_len - (bth - frame), &p) != ROCE_PARSED)
+	    roce_parse(bth, m->pkt_len - (bth - frame), &p) != ROCE_PARSED)
 		rig_die("a malformed packet came out of the fabric port");
 	w = p.qpn - QPN(0);
 	if (w >= RIG_WORKERS)
@@ -255,7 +275,7 @@ static void take(struct peer *peer, const struct rte_mbuf *m)
 	if (p.opcode == ROCE_ACK && ROCE_AETH_KIND(p.syndrome) == ROCE_AETH_ACK)
 		peer->worker[w].acked = p.psn;
 	else
-		take_write(peer, w, m, &p, bth + p.payload_offset);
+		take_write(peer, w, m, &p, payload_of(m, bth + p.payload_offset));
 }
 
 void peer_receive(struct peer *peer)
@@ -265,7 +285,7 @@ void peer_receive(struct peer *peer)
 
 	for (unsigned int i = 0; i < n; i++) {
 		take(peer, packet[i]);
-		rte_pktmbuf_free_seg(packet[i]); /* as a driver does */
+		rte_pktmbuf_free(packet[i]);
 	}
 }
 

@@ -42,7 +42,7 @@ static const char config_text[] =
 
 /* A batch of connections may be half-open at once, and four batches of replies unacknowledged. */
 static const char stream_service[] =
-	"  - {name: stream, protocol: tcp, address: " RIG_VIP ", port: %d, model: one,\n"
+	"  - {name: %s, protocol: tcp, framing: %s, address: " RIG_VIP ", port: %d, model: one,\n"
 	"     max_request: %d, max_reply: %d, request_timeout_ms: 600000, queue_timeout_ms: 100}\n";
 static const char stream_section[] = "tcp: {connections: %u, backlog: %d, buffer_mb: 256, client_percent: 100, connections_percent: 100}\n";
 
@@ -72,11 +72,15 @@ static int stay_on_this_cpu(void)
 /* The parts of the configuration that only a bench of TCP has. */
 static void write_stream(const struct rig_options *o, char service[512], char section[128])
 {
+	int length;
+
 	service[0] = section[0] = '\0';
 	if (o->connections == 0)
 		return;
-	snprintf(service, 512, stream_service, RIG_SERVICE_UDP + RIG_STREAM, RIG_STREAM_MAX,
-		 RIG_BYTES_MAX);
+	length = snprintf(service, 512, stream_service, "stream", "length",
+			  RIG_SERVICE_UDP + RIG_STREAM, RIG_STREAM_MAX, RIG_BYTES_MAX);
+	snprintf(service + length, 512 - length, stream_service, "kserve", "kserve",
+		 RIG_SERVICE_UDP + RIG_KSERVE, RIG_STREAM_MAX, RIG_BYTES_MAX);
 	snprintf(section, 128, stream_section, o->connections, 2 * RIG_BATCH);
 }
 

@@ -20,9 +20,10 @@
 
 /*
  * Two services with workers of their own; the flows of the second follow those of the first. The
- * third is of protocol tcp, and has the first one's worker; see rig_options.connections.
+ * others are of protocol tcp, with the framings `length` and `kserve`, and have the first one's
+ * worker; see rig_options.connections.
  */
-enum rig_service { RIG_ONE_WORKER, RIG_MANY_WORKERS, RIG_STREAM, RIG_SERVICES };
+enum rig_service { RIG_ONE_WORKER, RIG_MANY_WORKERS, RIG_STREAM, RIG_KSERVE, RIG_SERVICES };
 #define RIG_FLOWS      1000000u
 #define RIG_FLOWS_FEW  1000u
 #define RIG_FLOWS_MANY RIG_FLOWS_FEW /* of RIG_MANY_WORKERS */
@@ -33,7 +34,7 @@ enum rig_service { RIG_ONE_WORKER, RIG_MANY_WORKERS, RIG_STREAM, RIG_SERVICES };
 #define RIG_HOST        "10.9.0.2" /* the workers'; several GPUs, one address */
 #define RIG_PATH_MTU    4096
 #define RIG_BYTES_MAX   1472 /* of a request and of a reply */
-/* Bytes of a request of RIG_STREAM: larger ones than a packet lie in the room of the first worker. */
+/* Bytes of a request by TCP: larger ones than a packet lie in the room of the first worker. */
 #define RIG_STREAM_MAX (1u << 20)
 
 struct rig {
@@ -51,7 +52,7 @@ struct rig_options {
 	uint32_t flows, mb;   /* 0 = the daemon's default, 1792 */
 	uint32_t timeout_ms;  /* of flows of the first service; 0 = an hour */
 	uint32_t received;    /* packets of the NICs' pool; 0 = a batch */
-	uint32_t connections; /* TCP connections at a time; 0: there is no RIG_STREAM */
+	uint32_t connections; /* TCP connections at a time; 0: there are no services of TCP */
 };
 
 /* 0, or -errno after saying why. */

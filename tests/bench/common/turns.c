@@ -26,6 +26,16 @@ void turns_turn(struct turns *turns, struct lcore *lc)
 		turns->stage[turns->n - 1][s] = (uint32_t)(lc->stats.stage_cycles[s] - before[s]);
 }
 
+void turns_join(struct turns *turns, unsigned int first)
+{
+	for (unsigned int i = first + 1; i < turns->n; i++) {
+		turns->cycles[first] += turns->cycles[i];
+		for (unsigned int s = 0; s < LB_STAGES; s++)
+			turns->stage[first][s] += turns->stage[i][s];
+	}
+	turns->n = RTE_MIN(turns->n, first + 1);
+}
+
 static int compare(const void *a, const void *b)
 {
 	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;

@@ -30,6 +30,8 @@ struct cost {
 
 /* Turn the loop once, on the clock. */
 void turns_turn(struct turns *turns, struct lcore *lc);
+/* Makes one turn of those from <first> on. */
+void turns_join(struct turns *turns, unsigned int first);
 /* Start the clock and stop it around other work. */
 static inline uint64_t turns_begin(void)
 {

@@ -17,6 +17,7 @@
 #include "common/options.h"
 #include "edge/edge.h"
 #include "lb.h"
+#include "ring.h"
 #include "tcp/connection.h"
 #include "walk/loop.h"
 #include "walk/tcp_walk.h"
@@ -106,16 +107,15 @@ static double measure_udp(struct tcp_bench *b, struct report *report, bool by_ni
  * TCP: a request and its reply. The request acknowledges the reply before it, which came four
  * batches ago.
  */
-static double measure_tcp(struct tcp_bench *b, struct report *report, bool by_nic)
+static double measure_requests(struct tcp_bench *b, struct report *report, uint32_t among,
+			       const char *what, const char *checked)
 {
 	static uint32_t flow[BATCHES][RIG_BATCH];
-	const char *checked = by_nic ? "_nic_checks" : "";
 	char name[REPORT_NAME_MAX];
 	double cycles;
 
-	tcp_walk_checksums(&b->tcp, by_nic);
 	for (unsigned int i = 0; i < BATCHES; i++) {
-		tcp_clients_draw(&b->tcp.clients, b->connections, flow[i]);
+		tcp_clients_draw(b->tcp.clients, among, flow[i]);
 		tcp_walk_requests(&b->tcp, flow[i], &b->tcp.untimed);
 		tcp_walk_replies(&b->tcp, &b->tcp.untimed);
 	}
@@ -125,13 +125,32 @@ static double measure_tcp(struct tcp_bench *b, struct report *report, bool by_ni
 	}
 	for (unsigned int i = 0; i < BATCHES; i++)
 		tcp_walk_acknowledge(&b->tcp, flow[i], &b->turns[STEP_REPLY_ACK]);
-	snprintf(name, sizeof(name), "tcp_request_cycles%s", checked);
+	snprintf(name, sizeof(name), "%s_request_cycles%s", what, checked);
 	cycles = add_turns(report, &b->turns[STEP_REQUEST], name);
-	snprintf(name, sizeof(name), "tcp_reply_cycles%s", checked);
+	snprintf(name, sizeof(name), "%s_reply_cycles%s", what, checked);
 	cycles += add_turns(report, &b->turns[STEP_REPLY], name);
-	snprintf(name, sizeof(name), "tcp_ack_cycles%s", checked);
+	snprintf(name, sizeof(name), "%s_ack_cycles%s", what, checked);
 	add_turns(report, &b->turns[STEP_REPLY_ACK], name);
 	return cycles;
+}
+
+static double measure_tcp(struct tcp_bench *b, struct report *report, bool by_nic)
+{
+	tcp_walk_checksums(&b->tcp, by_nic);
+	return measure_requests(b, report, b->connections, "tcp", by_nic ? "_nic_checks" : "");
+}
+
+/* The same by KServe's protocol over HTTP/1.1, by that of `length` of as many connections. */
+static double measure_kserve(struct tcp_bench *b, struct report *report)
+{
+	double length, kserve;
+
+	tcp_walk_checksums(&b->tcp, true);
+	length = measure_requests(b, report, TCP_WALK_KSERVE, "length_16k", "_nic_checks");
+	tcp_walk_speak(&b->tcp, TCP_KSERVE);
+	kserve = measure_requests(b, report, TCP_WALK_KSERVE, "kserve_16k", "_nic_checks");
+	tcp_walk_speak(&b->tcp, TCP_LENGTH);
+	return kserve / length;
 }
 
 /* TCP: the same of connections at rest, which acknowledge each reply by a segment of its own. */
@@ -144,7 +163,7 @@ static double measure_tcp_acks(struct tcp_bench *b, struct report *report)
 
 	tcp_walk_checksums(&b->tcp, true);
 	for (unsigned int i = 0; i < BATCHES; i++) {
-		tcp_clients_draw(&b->tcp.clients, b->connections, flow);
+		tcp_clients_draw(b->tcp.clients, b->connections, flow);
 		tcp_walk_requests(&b->tcp, flow, &b->turns[STEP_REQUEST]);
 		tcp_walk_replies(&b->tcp, &b->turns[STEP_REPLY]);
 		tcp_walk_acknowledge(&b->tcp, flow, &b->turns[STEP_REPLY_ACK]);
@@ -185,8 +204,30 @@ static double measure_connect(struct tcp_bench *b, struct report *report)
 
 static void send_large(struct tcp_bench *b, bool late)
 {
-	tcp_walk_large(&b->tcp, b->connections, late, &b->turns[STEP_SEGMENT]);
+	tcp_walk_large(&b->tcp, TCP_LENGTH, RIG_STREAM_MAX, b->connections, late,
+		       &b->turns[STEP_SEGMENT]);
 	tcp_walk_answer_large(&b->tcp);
+}
+
+/* Payloads copied of large requests by KServe's protocol, of which every fifth segment is late. */
+static void measure_kserve_copies(struct tcp_bench *b, struct report *report)
+{
+	static const uint32_t sizes[] = {RING_STRIDE_MAX + 1, 65536 + 200, 602112, RIG_STREAM_MAX};
+	static const char *const names[] = {[TCP_KSERVE] = "kserve_payload_copies_http",
+					    [TCP_GRPC] = "kserve_payload_copies_grpc"};
+	const uint64_t *copies = &b->tcp.walk.rig.lc->stats.payload_copies;
+	uint64_t all = *copies, before;
+
+	for (enum tcp_framing framing = TCP_KSERVE; framing <= TCP_GRPC; framing++) {
+		before = *copies;
+		for (unsigned int i = 0; i < RTE_DIM(sizes); i++) {
+			tcp_walk_large(&b->tcp, framing, sizes[i], TCP_WALK_KSERVE, true,
+				       &b->tcp.untimed);
+			tcp_walk_answer_large(&b->tcp);
+		}
+		report_add(report, *copies - before, "%s", names[framing]);
+	}
+	report_add(report, *copies - all, "kserve_payload_copies");
 }
 
 /* TCP: a segment of 1,448 bytes of a large request, with its WRITE; in order, and one of five not.
@@ -236,6 +277,8 @@ static void measure_all(struct tcp_bench *b, struct report *report)
 	report_add(report, hz / connect, "new_connections_per_s");
 	udp = measure_udp_segments(b, report);
 	report_add(report, measure_segments(b, report) / udp, "segment_over_udp_1448b");
+	report_add(report, measure_kserve(b, report), "kserve_over_length_1kib");
+	measure_kserve_copies(b, report);
 	udp_software = measure_udp(b, report, false);
 	tcp = measure_tcp(b, report, false);
 	report_add(report, tcp / udp_software, "tcp_over_udp_1kib_software_sums");
@@ -248,10 +291,10 @@ static struct rig_options options_for(uint32_t connections, bool hugepages)
 {
 	return (struct rig_options){
 		.hugepages = hugepages,
-		.flows = 2 * connections + SPARE + RIG_FLOWS_MANY + RIG_BATCH,
+		.flows = 2 * connections + SPARE + RIG_FLOWS_MANY + 2 * RIG_BATCH + TCP_WALK_KSERVE,
 		.mb = 1024 + (uint32_t)((uint64_t)connections * 1600 >> 20),
 		.received = (BATCHES + 3) * RIG_BATCH,
-		.connections = connections + SPARE,
+		.connections = connections + SPARE, /* of `length` */
 	};
 }
 
@@ -322,21 +365,16 @@ static void warm_up(struct tcp_bench *b)
 {
 	struct load load = {RIG_ONE_WORKER, b->connections, 256, .in_turn = true};
 	static struct report unused;
-	static uint32_t flow[RIG_BATCH];
 
 	for (uint32_t sent = 0; sent < 2 * b->connections; sent += RIG_BATCH) {
 		batch_run(&b->tcp.walk, &load);
 		b->tcp.walk.requests.n = b->tcp.walk.replies.n = 0;
 	}
-	tcp_walk_checksums(&b->tcp, true);
-	for (uint32_t opened = 0; opened < b->connections; opened += RIG_BATCH) {
-		for (unsigned int i = 0; i < RIG_BATCH; i++)
-			flow[i] = opened + i;
-		tcp_walk_open(&b->tcp, flow, &b->tcp.untimed, &b->tcp.untimed);
-	}
-	b->tcp.clients.verify = b->tcp.walk.peer.verify = true;
+	tcp_walk_open_length(&b->tcp, b->connections);
+	tcp_walk_open_kserve(&b->tcp);
+	b->tcp.length.verify = b->tcp.kserve.verify = b->tcp.walk.peer.verify = true;
 	measure_all(b, &unused);
-	b->tcp.clients.verify = b->tcp.walk.peer.verify = false;
+	b->tcp.length.verify = b->tcp.kserve.verify = b->tcp.walk.peer.verify = false;
 	report_fini(&unused);
 	tcp_walk_check(&b->tcp);
 }
@@ -368,6 +406,10 @@ static void print_report(const struct report *report, uint32_t connections)
 	print_line(report, "such connections per second", "new_connections_per_s", 0);
 	print_line(report, "segment of a 1 MiB request, over a UDP request of 1,448 bytes",
 		   "segment_over_udp_1448b", 2);
+	print_line(report, "request and reply of 1 KiB by KServe, over framing length's",
+		   "kserve_over_length_1kib", 2);
+	print_line(report, "payloads of KServe copied, every fifth segment a turn late",
+		   "kserve_payload_copies", 0);
 	print_line(report, "payloads copied, every fifth segment a turn late", "payload_copies", 0);
 	print_line(report, "MiB per million connections, beside their flows", "idle_mib_1m", 0);
 	print_line(report, "turns left out as disturbed", "disturbed_turns", 0);

@@ -17,10 +17,10 @@
 #define CLIENT_SCALE  7
 #define CLIENT_MSS    1460
 
-void tcp_clients_init(struct tcp_clients *c, const struct rig *rig, struct clients *frames,
-		      uint32_t n)
+void tcp_clients_init(struct tcp_clients *c, struct tcp_speech *speech, const struct rig *rig,
+		      struct clients *frames, uint32_t n)
 {
-	*c = (struct tcp_clients){.frames = frames, .rig = rig, .n = n};
+	*c = (struct tcp_clients){.frames = frames, .speech = speech, .rig = rig, .n = n};
 	c->client = calloc(n, sizeof(*c->client));
 	if (c->client == NULL)
 		rig_die("no memory for %u clients", n);
@@ -81,19 +81,18 @@ static struct tcp_header clients_header(const struct tcp_clients *c, enum tcp_se
 
 /* Bytes behind the TCP header. */
 static uint32_t clients_write_payload(const struct tcp_clients *c, unsigned int index,
-				      uint32_t payload, uint8_t *at)
+				      uint32_t payload, uint32_t calls, uint8_t *at)
 {
-	uint32_t le_length = payload; /* the framing is little-endian, as x86 is */
 	uint64_t number = c->frames->first + index;
 
-	memcpy(at, &le_length, sizeof(le_length));
-	at += sizeof(le_length);
+	tcp_speech_put(c->speech, calls, at);
+	at += c->speech->head;
 	c->frames->payload[index] = at;
 	c->frames->length[index] = payload;
 	memcpy(at, &number, sizeof(number));
 	for (uint32_t i = sizeof(number); i < payload; i++)
 		at[i] = clients_pattern(i);
-	return sizeof(le_length) + payload;
+	return c->speech->head + payload;
 }
 
 void tcp_clients_write(struct tcp_clients *c, enum tcp_segment kind, uint32_t flow, uint32_t bytes,
@@ -106,7 +105,8 @@ void tcp_clients_write(struct tcp_clients *c, enum tcp_segment kind, uint32_t fl
 	uint8_t *tcp = (uint8_t *)(ip + 1);
 	uint32_t size;
 
-	size = tcp_header_write(&h, clients_port(flow), htons(RIG_SERVICE_UDP + RIG_STREAM), tcp);
+	size = tcp_header_write(&h, clients_port(flow), htons(RIG_SERVICE_UDP + c->speech->service),
+				tcp);
 	memcpy(&ether->dst_addr, c->frames->lb_mac, 6);
 	ether->src_addr = clients_mac;
 	ether->ether_type = htons(RTE_ETHER_TYPE_IPV4);
@@ -126,22 +126,24 @@ void tcp_clients_write(struct tcp_clients *c, enum tcp_segment kind, uint32_t fl
 }
 
 void tcp_clients_prepare(struct tcp_clients *c, enum tcp_segment kind,
-			 const uint32_t flow[RIG_BATCH], uint32_t payload)
+			 const uint32_t flow[RIG_BATCH], unsigned int n, uint32_t payload)
 {
 	struct clients *f = c->frames;
-	uint32_t bytes;
+	uint32_t bytes, calls = 0;
 
-	rig_alloc(c->rig, f->packet, RIG_BATCH);
+	rig_alloc(c->rig, f->packet, n);
 	if (kind == TCP_SEGMENT_REQUEST) {
 		f->first = f->number;
 		f->number += RIG_BATCH;
 	}
-	for (unsigned int i = 0; i < RIG_BATCH; i++) {
+	for (unsigned int i = 0; i < n; i++) {
 		f->flow[i] = flow[i];
+		if (kind == TCP_SEGMENT_REQUEST)
+			calls = tcp_clients_call(c, flow[i]);
 		bytes = kind != TCP_SEGMENT_REQUEST
 				? 0
 				: clients_write_payload(
-					  c, i, payload,
+					  c, i, payload, calls,
 					  rte_pktmbuf_mtod_offset(f->packet[i], uint8_t *,
 								  TCP_CLIENT_HEADERS));
 		tcp_clients_write(c, kind, flow[i], bytes, f->packet[i]);
@@ -172,17 +174,16 @@ static bool clients_reply_stayed(const uint8_t *const *reply_at, uint32_t payloa
 static void clients_check_reply(const struct tcp_clients *c, const uint8_t *tcp, uint32_t size,
 				uint32_t flow, uint32_t payload)
 {
-	uint32_t head[2];
+	const uint8_t *at = tcp + size + c->speech->reply_head;
 	uint64_t number;
 
-	memcpy(head, tcp + size, sizeof(head));
-	memcpy(&number, tcp + size + sizeof(head), sizeof(number));
+	memcpy(&number, at, sizeof(number));
 	number -= c->frames->first;
-	if (head[0] != payload || head[1] != 0 || number >= RIG_BATCH ||
-	    c->frames->flow[number] != flow)
+	if (!tcp_speech_is_reply(c->speech, tcp + size, c->speech->reply_head, payload) ||
+	    number >= RIG_BATCH || c->frames->flow[number] != flow)
 		rig_die("flow %u: the reply of another, or with another head", flow);
 	for (uint32_t i = sizeof(number); i < payload; i++)
-		if (tcp[size + sizeof(head) + i] != clients_pattern(i))
+		if (at[i] != clients_pattern(i))
 			rig_die("flow %u: wrong bytes", flow);
 }
 
@@ -198,8 +199,31 @@ static void clients_verify(const struct tcp_clients *c, struct rte_mbuf *m, uint
 	    rte_raw_cksum(ip, sizeof(*ip)) != 0xffff ||
 	    rte_ipv4_udptcp_cksum_verify(ip, tcp) != 0 || ip->src_addr != inet_addr(RIG_VIP))
 		rig_die("flow %u: wrong headers or checksums", flow);
-	if (bytes > 0)
+	if (bytes > 0 && c->http2 == NULL)
 		clients_check_reply(c, tcp, (tcp[12] >> 4) * 4u, flow, payload);
+}
+
+/* Bytes of <m>'s payload, which is a reply or a part of several. */
+static void clients_take_reply(struct tcp_clients *c, const uint8_t *const *reply_at,
+			       uint32_t payload, uint32_t flow, const uint8_t *bytes,
+			       uint32_t length, const struct rte_mbuf *m, struct tcp_taken *taken)
+{
+	if (c->http2 != NULL) {
+		static uint8_t whole[2048];
+		uint32_t before = (uint32_t)(bytes - rte_pktmbuf_mtod(m, const uint8_t *));
+
+		taken->replies += tcp_frames_read(&c->http2[flow - c->http2_first],
+						  rte_pktmbuf_read(m, before, length, whole),
+						  length, payload);
+		return;
+	}
+	taken->replies++;
+	if (c->speech->reply_head == 0)
+		c->speech->reply_head = length - payload;
+	if (length != c->speech->reply_head + payload)
+		rig_die("flow %u: a segment has %u bytes", flow, length);
+	if (!clients_reply_stayed(reply_at, payload, m))
+		rig_die("flow %u: the payload was moved", flow);
 }
 
 static void clients_take_one(struct tcp_clients *c, const uint8_t *const *reply_at,
@@ -213,6 +237,10 @@ static void clients_take_one(struct tcp_clients *c, const uint8_t *const *reply_
 	struct tcp_client *v = &c->client[flow];
 	struct tcp_header h;
 
+	/* A connection of another service may be told meanwhile that its window opens. */
+	if (ip->next_proto_id == IPPROTO_TCP &&
+	    ports->src_port != htons(RIG_SERVICE_UDP + c->speech->service))
+		return;
 	if (ip->next_proto_id != IPPROTO_TCP || flow >= c->n ||
 	    tcp_header_read(tcp, m->pkt_len - 34, &h) != 0)
 		rig_die("no segment of a connection came out of the clients' port");
@@ -224,18 +252,15 @@ static void clients_take_one(struct tcp_clients *c, const uint8_t *const *reply_
 			h.seq, v->expected);
 	v->expected += tcp_header_span(&h);
 	v->echo = h.ts_value;
-	taken->packets++;
+	taken->packets += tcp_header_span(&h) > 0 || h.window <= v->window;
+	v->window = h.window;
 	taken->syns += !!(h.flags & TCP_BIT_SYN);
 	taken->fins += !!(h.flags & TCP_BIT_FIN);
 	if (tcp_header_span(&h) == 0)
 		taken->acknowledgements++;
-	if (h.length > 0) {
-		taken->replies++;
-		if (h.length != TCP_REPLY_HEAD + payload)
-			rig_die("flow %u: a segment has %u bytes", flow, h.length);
-		if (!clients_reply_stayed(reply_at, payload, m))
-			rig_die("flow %u: the payload was moved", flow);
-	}
+	if (h.length > 0)
+		clients_take_reply(c, reply_at, payload, flow, tcp + (m->pkt_len - 34 - h.length),
+				   h.length, m, taken);
 	if (c->verify)
 		clients_verify(c, m, flow, payload, h.length);
 }

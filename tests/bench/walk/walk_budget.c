@@ -17,10 +17,13 @@
 
 /* Requests per scenario, and as many replies. */
 #define BATCHES 2
+/* Calls by gRPC of a connection; the first is not counted. */
+#define CALLS 5
 /* Flows of the first service; all but those of the scenario that opens flows are open before the
  * count. */
 #define FLOWS 16384u
 _Static_assert(FLOWS % RIG_BATCH == 0, "connections are opened in batches");
+_Static_assert(FLOWS <= TCP_WALK_KSERVE, "there are as many that speak KServe");
 #define TABLE 65536u
 /* A minute after the start, when the timers that the start armed have run out. */
 #define START_MS 60000u
@@ -144,39 +147,48 @@ static void begin(void)
 	CALLGRIND_ZERO_STATS;
 }
 
-static void open_all(struct tcp_walk *t)
-{
-	uint32_t flow[RIG_BATCH];
-
-	tcp_walk_checksums(t, true);
-	for (uint32_t opened = 0; opened < FLOWS; opened += RIG_BATCH) {
-		for (unsigned int i = 0; i < RIG_BATCH; i++)
-			flow[i] = opened + i;
-		tcp_walk_open(t, flow, &t->untimed, &t->untimed);
-	}
-}
-
 /* A request acknowledges the reply before it, but for the first ones, which are not counted. The
  * last reply is acknowledged by a segment of its own. */
-static void count_requests(struct tcp_walk *t)
+static void count_requests(struct tcp_walk *t, const char *scenario)
 {
 	static uint32_t flow[BATCHES][RIG_BATCH];
 
 	for (unsigned int i = 0; i < BATCHES; i++) {
-		tcp_clients_draw(&t->clients, FLOWS, flow[i]);
+		tcp_clients_draw(t->clients, FLOWS, flow[i]);
 		tcp_walk_requests(t, flow[i], &t->untimed);
 		tcp_walk_replies(t, &t->untimed);
 	}
 	begin();
 	for (unsigned int i = 0; i < BATCHES; i++) {
 		tcp_walk_requests(t, flow[i], &t->untimed);
-		dump("request", "tcp_1024b", RIG_BATCH);
+		dump("request", scenario, t->batch);
 		tcp_walk_replies(t, &t->untimed);
-		dump("reply", "tcp_1024b", RIG_BATCH);
+		dump("reply", scenario, t->batch);
 	}
 	for (unsigned int i = 0; i < BATCHES; i++) {
 		tcp_walk_acknowledge(t, flow[i], &t->untimed);
-		dump("ack", "tcp_1024b", RIG_BATCH);
+		dump("ack", scenario, t->batch);
+	}
+	CALLGRIND_STOP_INSTRUMENTATION;
+}
+
+/* The same by gRPC, a call on each of a few connections at a time. */
+static void count_calls(struct tcp_walk *t)
+{
+	uint32_t flow[RIG_BATCH];
+
+	for (unsigned int i = 0; i < TCP_WALK_CALLERS; i++)
+		flow[i] = TCP_WALK_KSERVE + i;
+	tcp_walk_speak(t, TCP_GRPC);
+	for (unsigned int i = 0; i < CALLS; i++) {
+		if (i == 1)
+			begin();
+		tcp_walk_requests(t, flow, &t->untimed);
+		if (i > 0)
+			dump("request", "grpc_1024b", TCP_WALK_CALLERS);
+		tcp_walk_replies(t, &t->untimed);
+		if (i > 0)
+			dump("reply", "grpc_1024b", TCP_WALK_CALLERS);
 	}
 	CALLGRIND_STOP_INSTRUMENTATION;
 }
@@ -188,7 +200,7 @@ static void count_requests_at_rest(struct tcp_walk *t)
 
 	begin();
 	for (unsigned int i = 0; i < BATCHES; i++) {
-		tcp_clients_draw(&t->clients, FLOWS, flow);
+		tcp_clients_draw(t->clients, FLOWS, flow);
 		tcp_walk_requests(t, flow, &t->untimed);
 		dump("request", "tcp_1024b_at_rest", RIG_BATCH);
 		tcp_walk_replies(t, &t->untimed);
@@ -202,8 +214,8 @@ static void count_requests_at_rest(struct tcp_walk *t)
 static void count_segments(struct tcp_walk *t)
 {
 	begin();
-	tcp_walk_large(t, FLOWS, false, &t->untimed);
-	dump("segment", "tcp_1448b", LARGE_CLIENTS * LARGE_SEGMENTS);
+	tcp_walk_large(t, TCP_LENGTH, RIG_STREAM_MAX, FLOWS, false, &t->untimed);
+	dump("segment", "tcp_1448b", LARGE_CLIENTS * t->large.segments);
 	CALLGRIND_STOP_INSTRUMENTATION;
 	tcp_walk_answer_large(t);
 }
@@ -211,18 +223,21 @@ static void count_segments(struct tcp_walk *t)
 static int count_tcp(void)
 {
 	static struct tcp_walk t; /* too large for a stack */
-	const struct rig_options options = {
+	struct rig_options options = {
 		.flows = TABLE,
 		.received = (BATCHES + 3) * RIG_BATCH,
-		.connections = FLOWS,
 	};
 
 	t.walk.between = tick;
 	tcp_walk_start(&t, &options, FLOWS, &walk_clock, START_MS);
-	open_all(&t);
-	count_requests(&t);
+	tcp_walk_open_length(&t, FLOWS);
+	count_requests(&t, "tcp_1024b");
 	count_requests_at_rest(&t);
 	count_segments(&t);
+	tcp_walk_open_kserve(&t);
+	tcp_walk_speak(&t, TCP_KSERVE);
+	count_requests(&t, "kserve_1024b");
+	count_calls(&t);
 	tcp_walk_check(&t);
 	tcp_walk_fini(&t);
 	return 0;

@@ -1,0 +1,120 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# What benches of Doorbell beside proxies share: the network's settings, and Doorbell with its worker in it;
+# sourced. The script has sourced live.sh and net/topology.sh, and set $build.
+
+host=10.200.0.99 # the kernel's own address on the clients' side
+vip=10.200.0.100
+
+trap 'exit 130' INT
+trap 'exit 143' TERM
+trap tidy EXIT
+
+tidy() {
+    topology_down
+    [ -z "$allowed" ] || sysctl -qw net.ipv4.tcp_allowed_congestion_control="$allowed"
+}
+
+# need PROGRAM...: skips the bench if one is not there
+need() {
+    local program
+    for program; do
+        command -v "$program" >/dev/null || { echo "skipped: $program is not installed" && exit 77; }
+    done
+}
+
+# All sockets use CUBIC: BBR, the default of some kernels, paces by timers, which costs a proxy twice the CPU
+# time. A namespace may choose what the first one allows; it is asked to for the run.
+allowed=
+choose_cubic() {
+    local place
+    for place in client lb w1; do
+        ip netns exec "$tag-$place" sysctl -qw net.ipv4.tcp_congestion_control=cubic 2>/dev/null && continue
+        allowed=$(sysctl -n net.ipv4.tcp_allowed_congestion_control)
+        sysctl -qw net.ipv4.tcp_allowed_congestion_control="$allowed cubic"
+        ip netns exec "$tag-$place" sysctl -qw net.ipv4.tcp_congestion_control=cubic
+    done
+}
+
+# proxies_up TAG: the network, with the kernel's own address for proxies; checksums and large segments are left to
+# the veths between proxy and server
+proxies_up() {
+    local place name interface
+    topology_up "$1$$" 1
+    choose_cubic
+    ip -n "$tag-lb" addr add "$host/24" dev clients
+    # The switch between proxy and server forwards frames, and does not filter them.
+    [ ! -e /proc/sys/net/bridge ] || ip netns exec "$tag-fabric" sysctl -qw net.bridge.bridge-nf-call-iptables=0
+    for place in "lb fabric" "fabric lb" "fabric w1" "w1 w0"; do
+        read -r name interface <<<"$place"
+        offload "$name" "$interface" on
+    done
+}
+
+# offload NAMESPACE DEVICE on|off
+offload() {
+    ip netns exec "$tag-$1" ethtool -K "$2" tx "$3" tso "$3" gso "$3" gro "$3" >/dev/null 2>&1
+}
+
+# client_offload on|off: of both ends of the clients' veth
+client_offload() {
+    offload client c0 "$1"
+    offload lb clients "$1"
+}
+
+listens() {
+    ip netns exec "$tag-$1" ss -ltnH | grep -q ":8500"
+}
+
+# doorbell_up KIND LIMITS FRAMING MODEL-ARGS: the load balancer with a clients port of that kind, and a worker with
+# the model echo, joined by memif. LIMITS are keys of the service. A worker that a busy machine halts is not
+# doubted.
+doorbell_up() {
+    local memif="socket=$dir/memif.sock,socket-abstract=no,rsize=10"
+    rm -f "$dir/memif.sock"
+    cat >"$dir/lb.yaml" <<END
+ports:
+  - {name: clients, device: "${1}0,iface=clients", roles: [clients]}
+  - {name: fabric, device: "net_memif_fabric,role=server,$memif", roles: [fabric], mtu: 3300, address: 10.201.0.1/24}
+services:
+  - {name: echo, protocol: tcp, framing: $3, address: $vip, port: 8500, model: echo, $2}
+lcores: [$(cpu 1)]
+flows: 65536
+memory: {hugepages: false, mb: 1536}
+workers: {timeout_ms: 5000, suspect_ms: 0}
+fabric: {ack_timeout: 17}
+control: {socket: "$dir/control.sock", state_file: off, agents: "10.201.0.254:4790", allow_plain: true}
+END
+    : >"$dir/lb.log"
+    start lb lb "$build/doorbell-lb" --config "$dir/lb.yaml"
+    wait_for "the load balancer's control socket" cli version || { cat "$dir/lb.log" >&2 && exit 1; }
+    start w1 w1 "$build/gpu-agent/doorbell-agent" --lb 10.201.0.254:4790 --name w1 --gpu none --mtu 3300 --no-hugepages \
+        --device "net_memif_agent,role=client,$memif,bsize=3364" --address 10.201.0.11/24 --model echo --model-args "$4"
+    wait_for "the worker to be active" worker_is w1 active
+}
+
+doorbell_down() {
+    [ -z "${KEEP_STATS:-}" ] || cli --json stats --all >"$KEEP_STATS"
+    stop "$pid_w1"
+    stop "$pid_lb"
+}
+
+# What the results of these benches are made of, for jq: series of figures by round.
+# shellcheck disable=SC2034
+proxies_jq='
+    def median: sort | .[length / 2 | floor];
+    def named: if . >= 1024 then "\(. / 1024 | floor)kib" else "\(.)b" end;
+    def over($a; $b; figure): [$a, $b] | map(map(figure)) | transpose | map(.[0] / .[1]);
+    def report($bench; $commit; $machine; $rounds):
+        {bench: $bench, commit: $commit, machine: $machine, runs: $rounds,
+         metrics: (map(.value |= median) | from_entries),
+         spread: (map(.value |= [min, max]) | from_entries)};'
+
+# report RESULT: into the file $json, if there is one, and as text
+report() {
+    [ -z "$json" ] || echo "$1" >"$json"
+    jq -r 'def short: . * 1000 | round / 1000;
+        .spread as $spread | .metrics | to_entries[] |
+        "\(.key) \(.value | short) (\($spread[.key][0] | short), \($spread[.key][1] | short))"' <<<"$1"
+}
