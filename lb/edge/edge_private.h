@@ -125,7 +125,8 @@ struct edge_request {
 	uint64_t reply_bytes; /* of all its chunks so far */
 	uint32_t reply_packets;
 	uint32_t reserved; /* packets set aside for its reply */
-};
+} __attribute__((aligned(32)));
+_Static_assert(sizeof(struct edge_request) % 32 == 0, "edge_zero() writes so many bytes at a time");
 
 TAILQ_HEAD(edge_rewrites, edge_rewrite);
 
