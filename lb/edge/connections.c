@@ -56,6 +56,8 @@ static void connections_read_config(struct edge *e)
 	e->idle_ms = services->tcp.idle_ms;
 	edge_clients_share(e);
 	edge_openers_share(e);
+	if (e->kserve != NULL) /* it is, but for the first time */
+		edge_rewrite_share(e);
 }
 
 void edge_begin_turn(struct edge *e)

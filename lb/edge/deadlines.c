@@ -47,7 +47,7 @@ static bool deadlines_wait_soon(struct edge *e, struct edge_busy *b, uint32_t ms
 	if (left >= DEADLINES_ANSWER_MS && left < DEADLINES_SOON_MS) {
 		b->soon_list = &e->answered;
 		b->soon_ms = e->stack.now_ms + DEADLINES_ANSWER_MS;
-	} else if (left == e->stack.settings->ack_delay_ms &&
+	} else if (left == e->known->tcp_settings[b->connection->service].ack_delay_ms &&
 		   (last == NULL || !sequence_before(ms, last->soon_ms))) {
 		b->soon_list = &e->owing;
 		b->soon_ms = ms;

@@ -801,6 +801,8 @@ bool edge_tls_is_late(struct edge *e, const struct edge_connection *c);
 
 int edge_rewrite_init(struct edge *e);
 void edge_rewrite_fini(struct edge *e);
+/* A client's shares of it, by the configuration. */
+void edge_rewrite_share(struct edge *e);
 /* Those that wait are read next: leaves them some text, once in a turn. */
 void edge_rewrite_leave_text(struct edge *e);
 /* The next turn may read and write as much text again. */

@@ -31,7 +31,6 @@
 /* For each lcore. */
 #define REWRITE_READERS 128
 #define REWRITE_ASKED   2048
-#define REWRITE_SHARE   4 /* one client may have a part of so many */
 #define REWRITE_LAYOUTS (LB_SERVICES_MAX + 32)
 /* Connections that speak HTTP/2, of one client a quarter; and streams open in them. */
 #define REWRITE_SESSIONS 128
@@ -163,10 +162,23 @@ RACING static void rewrite_count(const struct kserve_room *room, struct kserve_c
 	};
 }
 
+/* A client's part of so many; some at least. */
+static uint32_t rewrite_share(const struct edge *e, uint32_t all)
+{
+	return RTE_MAX(all * e->known->tcp.client_percent / 100, 4u);
+}
+
+void edge_rewrite_share(struct edge *e)
+{
+	e->kserve->readers_max = rewrite_share(e, REWRITE_READERS);
+	e->kserve->asked_max = rewrite_share(e, REWRITE_ASKED);
+	grpc_memory_share(&e->grpc->memory, e->known->tcp.client_percent);
+}
+
 /* The last eighth of the sessions is for clients that have one at most. */
 static bool rewrite_may_open(const struct edge *e, const struct edge_client *client)
 {
-	return client->sessions < REWRITE_SESSIONS / REWRITE_SHARE &&
+	return client->sessions < rewrite_share(e, REWRITE_SESSIONS) &&
 	       (client->sessions < 2 || e->n_sessions < REWRITE_SESSIONS - REWRITE_SESSIONS / 8);
 }
 
@@ -200,8 +212,6 @@ int edge_rewrite_init(struct edge *e)
 	if (e->kserve == NULL || e->rewrite_memory == NULL)
 		return -ENOMEM;
 	kserve_room_init(e->kserve, REWRITE_READERS, REWRITE_ASKED, REWRITE_LAYOUTS);
-	e->kserve->readers_max = REWRITE_READERS / REWRITE_SHARE;
-	e->kserve->asked_max = REWRITE_ASKED / REWRITE_SHARE;
 	e->kserve->version = DOORBELL_VERSION;
 	e->kserve->edge = e;
 	e->kserve->find = rewrite_find;
@@ -213,6 +223,7 @@ int edge_rewrite_init(struct edge *e)
 	if (e->grpc == NULL ||
 	    grpc_room_init(e->grpc, e->kserve, REWRITE_SESSIONS, REWRITE_STREAMS) < 0)
 		return -ENOMEM;
+	edge_rewrite_share(e);
 	for (unsigned int i = 0; i < REWRITE_ASKED; i++)
 		TAILQ_INSERT_TAIL(&e->free_rewrites, &e->rewrite_memory[i], entry);
 	e->kserve->text_left = REWRITE_TURN;

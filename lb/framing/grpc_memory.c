@@ -34,6 +34,11 @@ size_t grpc_memory_bytes(uint32_t sessions, uint32_t usual)
 	       (size_t)(memory_pages(sessions, usual) + 1) * PAGE_BYTES;
 }
 
+void grpc_memory_share(struct grpc_memory *m, uint32_t percent)
+{
+	m->client_budget = (uint32_t)(m->bytes * percent / 100);
+}
+
 void grpc_memory_init(struct grpc_memory *m, uint32_t sessions, uint32_t usual, uint32_t budget,
 		      void *at)
 {
@@ -42,7 +47,8 @@ void grpc_memory_init(struct grpc_memory *m, uint32_t sessions, uint32_t usual, 
 
 	memset(m, 0, sizeof(*m));
 	m->budget = budget;
-	m->client_budget = (uint32_t)(grpc_memory_bytes(sessions, usual) / 4);
+	m->bytes = grpc_memory_bytes(sessions, usual);
+	grpc_memory_share(m, 25);
 	TAILQ_INIT(&m->free_pages);
 	for (unsigned int i = 0; i < GRPC_MEMORY_CLASSES; i++)
 		TAILQ_INIT(&m->partly[i]);

@@ -25,6 +25,7 @@ TAILQ_HEAD(grpc_pages, grpc_page);
 struct grpc_memory {
 	struct grpc_pages free_pages, partly[GRPC_MEMORY_CLASSES];
 	struct grpc_piece *free_large;
+	size_t bytes;    /* of all of it */
 	uint32_t budget; /* bytes of one session */
 	uint32_t client_budget; /* bytes of all sessions of one client */
 	uint8_t *first_page, *pages_end;
@@ -39,6 +40,8 @@ struct grpc_account {
 
 /* Bytes for so many sessions, which have <usual> bytes of small pieces each. */
 size_t grpc_memory_bytes(uint32_t sessions, uint32_t usual);
+/* A client's sessions may have so much of it; a quarter, if nothing is said. */
+void grpc_memory_share(struct grpc_memory *m, uint32_t percent);
 /* <budget>: bytes that one may have. <at>: aligned to 64. */
 void grpc_memory_init(struct grpc_memory *m, uint32_t sessions, uint32_t usual, uint32_t budget,
 		      void *at);

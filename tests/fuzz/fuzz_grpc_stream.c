@@ -417,7 +417,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	room->kserve->may_begin = (data[2] & 2) == 0;
 	room->kserve->service_of_connection = (data[2] & 4) != 0;
 	memset(room->kserve->seen, 0, sizeof(room->kserve->seen));
-	memset(room->kserve->told_calls, 0, sizeof(room->kserve->told_calls));
+	memset(room->kserve->front_calls, 0, sizeof(room->kserve->front_calls));
 	fresh = converse(room, data[1], data + 3, size - 3, 0);
 	again = converse(room, data[1], data + 3, size - 3, 0);
 	require(fresh == 0 || again == 0 || fresh == again,

@@ -323,7 +323,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	room->service_of_connection = data[2] >> 1 & 1;
 	room->serving = (data[2] & 1) == 0;
 	memset(room->seen, 0, sizeof(room->seen));
-	memset(room->told, 0, sizeof(room->told));
+	memset(room->front, 0, sizeof(room->front));
 	whole = converse(room, data[1], data + 3, size - 3, 0);
 	again = converse(room, data[1], data + 3, size - 3, 0);
 	require(whole.n_log == again.n_log && memcmp(whole.log, again.log, whole.n_log) == 0,

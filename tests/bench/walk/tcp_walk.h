@@ -22,8 +22,9 @@ _Static_assert(TCP_WALK_KSERVE % RIG_BATCH == 0, "they are opened in batches");
 
 /* Those: as many as a client may have. */
 #define TCP_WALK_CALLERS 32
-/* Requests by KServe that an lcore remembers at a time. */
-#define TCP_WALK_ASKED 2048
+/* Requests by KServe at a time: half of those that an lcore remembers, as some are kept for small
+ * clients. */
+#define TCP_WALK_ASKED 1024
 
 struct tcp_walk {
 	struct bench walk; /* the UDP side, and what both share */
