@@ -6,7 +6,7 @@
 #   unit     unit tests, built with warnings as errors
 #   asan     the same under AddressSanitizer and UndefinedBehaviorSanitizer
 #   race     threads against each other under ThreadSanitizer
-#   fuzz     each fuzzer for 7 seconds, from its corpus; FUZZ_SEED=N: another order than 1's
+#   fuzz     each fuzzer for 5 seconds, from its corpus; FUZZ_SEED=N: another order than 1's
 #   story    each story of tests/net (and other folders' *_test.sh), against the release build; up to
 #            three at a time those that say `# Runs beside another`
 #   demo     deploy/demo.sh, and the figures that it writes
@@ -139,7 +139,7 @@ meson_results() {
 fuzz() {
     local name=$1 binary=$2 corpus=$logs/corpus-$1
     mkdir -p "$corpus"
-    (cd "$corpus" && "$binary" -seed="${FUZZ_SEED:-1}" -max_total_time=7 -timeout=60 -rss_limit_mb=4096 \
+    (cd "$corpus" && "$binary" -seed="${FUZZ_SEED:-1}" -max_total_time=5 -timeout=60 -rss_limit_mb=4096 \
         -artifact_prefix="$logs/" "$corpus" "$root/tests/fuzz/corpus/$name") >"$logs/fuzz-$name" 2>&1
 }
 

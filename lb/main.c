@@ -137,6 +137,10 @@ static int serve_until_stopped(struct lb *lb)
 	if (tick == NULL || term == NULL || interrupt == NULL || hangup == NULL)
 		goto out;
 	event_add(tick, &period);
+	/* Events put back what was there before: no signal cuts the end short. */
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGINT, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
 	event_add(term, NULL);
 	event_add(interrupt, NULL);
 	server = control_server_create(lb, base, error, sizeof(error));

@@ -32,6 +32,7 @@ const struct kserve_front *kserve_front_make(struct kserve_front *table, const s
 	front->layout_number = a->layout->number;
 	front->length = length;
 	front->date = (uint16_t)date;
+	front->head_length = (uint16_t)n_first;
 	front->text_length = (uint16_t)(n_first + n_second);
 	memcpy(front->text, first, n_first);
 	memcpy(front->text + n_first, second, n_second);

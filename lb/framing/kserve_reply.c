@@ -303,6 +303,8 @@ struct stream_piece kserve_reply(struct stream *s, struct stream_reply *reply, u
 	} else if (a->front != NULL) {
 		piece.head = kserve_front_write(a->front, a->room->date, at);
 		piece.bytes = reply->length;
+		response.length =
+			(uint64_t)a->front->text_length - a->front->head_length + reply->length;
 	} else {
 		response.length = reply->length;
 		response.has_json_length = a->binary != 0;

@@ -189,6 +189,7 @@ struct kserve_front {
 	uint64_t layout_number; /* 0: there is none */
 	uint32_t length;
 	uint16_t text_length, date; /* where the date is in <text> */
+	uint16_t head_length;       /* of HTTP, without what belongs to the body */
 	char text[STREAM_HEAD_MAX];
 };
 

@@ -445,7 +445,8 @@ static enum grpc_infer_step infer_input_field(struct grpc_infer *r, struct kserv
 		grpc_wire_init(&r->contents.wire, r->wire.value);
 		infer_text_field(r, INFER_CONTENTS);
 		r->keeps = !r->has_name || infer_tensor(r)->type == KSERVE_NO_TYPE || !r->has_shape;
-		return r->keeps ? GRPC_INFER_MORE : infer_describe(r, run);
+		/* Empty ones may have come before. */
+		return r->keeps || r->described ? GRPC_INFER_MORE : infer_describe(r, run);
 	default:
 		return infer_text_field(r, INFER_SKIP);
 	}

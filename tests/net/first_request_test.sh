@@ -3,6 +3,8 @@
 #
 # The programs of the client guide (deploy/docs/client.md), as they are printed there: each gets its answer,
 # and each reports its notice when there is no worker.
+#
+# Runs beside another: it measures no time.
 . "$(dirname "$0")/story.sh"
 
 examples=$root/deploy/docs/examples

@@ -4,6 +4,8 @@
 # Clients that want to harm others by KServe's protocol, over HTTP/1.1 and as gRPC: what each attack can have is bounded,
 # its connections end or cost nothing, what ended them is counted by its name, a client of another address is answered
 # beside each, on connections that it had and on new ones, and after the attacker has left, all is as before.
+#
+# Runs beside another: it asks for answers, not for their time.
 . "$(dirname "$0")/story.sh"
 
 patience_s=25

@@ -3,6 +3,8 @@
 #
 # Metrics and status over HTTP: they report what clients and workers did, in Prometheus' format.
 # Requests that waited for a credit are counted as waiting; the parts of the latency add up to it.
+#
+# Runs beside another: it measures no time.
 . "$(dirname "$0")/story.sh"
 
 # get PATH: reads it from the load balancer's own loopback

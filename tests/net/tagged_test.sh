@@ -3,6 +3,8 @@
 #
 # Tagged framing: ids come back with replies and notices; deadlines, priorities and cancels do what
 # lb/packet/request.h says; a client that floods the queue delays only itself.
+#
+# Runs beside another: it measures no time.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 2

@@ -3,6 +3,8 @@
 #
 # TLS over a wire that loses 2 %, reorders 10 %, copies 1 % and corrupts 0.5 % of the packets: records that come out of
 # order and in parts, 16 connections at a time of both versions; each answer is compared. Then with little memory.
+#
+# Runs beside another: it waits for lost packets.
 . "$(dirname "$0")/story.sh"
 . "$here/stream/wire.sh"
 
