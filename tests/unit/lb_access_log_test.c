@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <rte_random.h>
+
 #include "observe/access_line.h"
 #include "observe/access_log.h"
 
@@ -121,6 +123,11 @@ Test(lb_access_log, one_in_n_by_chance)
 
 	for (unsigned int i = 0; i < 1000; i++)
 		cr_assert(access_log_wants(log));
+	/* From DPDK 24.11 on they begin with the EAL, which is not here. */
+	if (rte_rand() == 0 && rte_rand() == 0) {
+		access_log_close(log);
+		cr_skip("DPDK has no random numbers without its EAL");
+	}
 	access_log_set_one_in(log, 10);
 	for (unsigned int i = 0; i < 100000; i++)
 		n += access_log_wants(log);
