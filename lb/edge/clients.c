@@ -144,8 +144,7 @@ static void clients_reset(struct edge *e, struct edge_busy *b, enum lb_drop reas
 
 	if (reason == LB_DROP_TCP_READER)
 		clients_note_slow(e, c);
-	e->lc->stats.drop[reason]++;
-	e->lc->service[c->service].stats.drops++;
+	edge_count_drop(e, c, reason);
 	/* It ends at the end of the turn, and is not found again until then. */
 	if (b->replies > 0) {
 		TAILQ_REMOVE(&e->sending, b, sending);

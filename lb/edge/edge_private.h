@@ -408,6 +408,13 @@ static inline void edge_touch(struct edge *e, struct edge_connection *c)
 	c->is_due = true;
 	STAILQ_INSERT_TAIL(&e->due, c, due);
 }
+/* Something of it is dropped, or it ends early. */
+static inline void edge_count_drop(const struct edge *e, const struct edge_connection *c,
+				   uint8_t reason)
+{
+	e->lc->stats.drop[reason]++;
+	e->lc->service[c->service].stats.drops++;
+}
 /* Its flow is gone: it ends before the turn does. */
 static inline void edge_expired(struct edge *e, struct edge_connection *c)
 {

@@ -157,10 +157,8 @@ static void frames_shut(struct edge *e, struct edge_busy *b, bool shut)
 static void frames_close(struct edge *e, struct edge_connection *c,
 			 const struct stream_emitted *out)
 {
-	if (out->fault) {
-		e->lc->stats.drop[LB_DROP_HTTP2_FAULT]++;
-		e->lc->service[c->service].stats.drops++;
-	}
+	if (out->fault)
+		edge_count_drop(e, c, LB_DROP_HTTP2_FAULT);
 	edge_close_now(e, c);
 }
 

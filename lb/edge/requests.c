@@ -278,10 +278,8 @@ static void requests_produce(struct edge_busy *b, const struct stream_action *ac
 
 static void requests_close(struct edge_busy *b, uint8_t reason)
 {
-	if (reason != 0) {
-		b->edge->lc->stats.drop[reason]++;
-		b->edge->lc->service[b->connection->service].stats.drops++;
-	}
+	if (reason != 0)
+		edge_count_drop(b->edge, b->connection, reason);
 	edge_close_now(b->edge, b->connection);
 }
 

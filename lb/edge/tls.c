@@ -275,8 +275,7 @@ void edge_tls_fail(struct edge *e, struct edge_connection *c, int alert, enum lb
 
 	if (c->tls_ended)
 		return;
-	e->lc->stats.drop[reason]++;
-	e->lc->service[c->service].stats.drops++;
+	edge_count_drop(e, c, reason);
 	/* While its keys are away, or the client waits for new ones, nothing can be said. */
 	if (alert >= 0 && edge_session_of(e, c) == NULL)
 		tls_send_plain_alert(e, c, alert);

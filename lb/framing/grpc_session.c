@@ -11,7 +11,7 @@
 #define HEAD_MAX       8192 /* bytes of a head, as told to clients */
 /* Bytes of text that take as long as to begin a stream and to end it. */
 #define STREAM_AS_TEXT 256
-/* So many bytes of a field, which nghttp2 checks, take as long as one of text. */
+/* nghttp2 checks so many bytes of a field in the time of one of text. */
 #define FIELD_AS_TEXT 4
 #define FIELD_EXTRA   32 /* RFC 7541, 4.1 */
 /* Floods that end the connection: answers that wait to be sent, resets by either side, and entries
