@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# What the benches of KServe share: loads by wrk and h2load, checked and with the CPU time that servers took;
+# Shared by the benches of KServe: loads by wrk and h2load, checked and with the CPU time that servers took;
 # sourced, behind proxies.sh.
 
 # cpu_ticks PID...: CPU time of the processes so far, in ticks

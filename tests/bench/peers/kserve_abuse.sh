@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# What clients of KServe's protocol notice of others that attack the same service by HTTP/1.1 and gRPC: the latency of
-# their requests, raw tensors over HTTP/1.1 in an open loop, beside each attack of tests/net/kserve_abuse.py and without
+# The harm that attackers by HTTP/1.1 and gRPC do to other clients of the same KServe service: the latency of their
+# requests, raw tensors over HTTP/1.1 in an open loop, beside each attack of tests/net/kserve_abuse.py and without
 # it, in turn within each round.
 #
 #   kserve_abuse.sh [--rounds N] [--seconds S] [--connections N] [--rate N] [--size BYTES] [--device af_packet|kernel]

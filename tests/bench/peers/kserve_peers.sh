@@ -170,7 +170,6 @@ END
 }
 
 nginx() {
-    local workers
     cat >"$dir/nginx.conf" <<END
 worker_processes $threads;
 daemon off;
@@ -206,13 +205,7 @@ http {
 }
 END
     serve w1 10.201.0.101
-    start nginx lb nginx -c "$dir/nginx.conf" -e "$dir/nginx.log"
-    wait_for "nginx" listens lb
-    wait_for "nginx's workers" eval "[ \$(pgrep -c -P $pid_nginx) -eq $threads ]"
-    mapfile -t workers < <(pgrep -P "$pid_nginx")
-    ask nginx "$host" "${workers[@]}" "$pid_server"
-    stop "$pid_nginx"
-    stop "$pid_server"
+    ask_nginx
 }
 
 # through ASK PART

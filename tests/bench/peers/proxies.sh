@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# What benches of Doorbell beside proxies share: the network's settings, and Doorbell with its worker in it;
+# Shared by the benches of Doorbell beside proxies: the network's settings, and Doorbell with its worker in it;
 # sourced. The script has sourced live.sh and net/topology.sh, and set $build.
 
 host=10.200.0.99 # the kernel's own address on the clients' side
@@ -100,7 +100,7 @@ doorbell_down() {
     stop "$pid_lb"
 }
 
-# What the results of these benches are made of, for jq: series of figures by round.
+# For jq, the parts of these benches' results: series of figures by round.
 # shellcheck disable=SC2034
 proxies_jq='
     def median: sort | .[length / 2 | floor];
@@ -117,4 +117,16 @@ report() {
     jq -r 'def short: . * 1000 | round / 1000;
         .spread as $spread | .metrics | to_entries[] |
         "\(.key) \(.value | short) (\($spread[.key][0] | short), \($spread[.key][1] | short))"' <<<"$1"
+}
+
+# ask_nginx: by $dir/nginx.conf, in front of the server, which is there, and ends with it; the script's ask() asks
+ask_nginx() {
+    local workers
+    start nginx lb nginx -c "$dir/nginx.conf" -e "$dir/nginx.log"
+    wait_for "nginx" listens lb
+    wait_for "nginx's workers" eval "[ \$(pgrep -c -P $pid_nginx) -eq $threads ]"
+    mapfile -t workers < <(pgrep -P "$pid_nginx")
+    ask nginx "$host" "${workers[@]}" "$pid_server"
+    stop "$pid_nginx"
+    stop "$pid_server"
 }

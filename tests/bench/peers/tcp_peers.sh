@@ -93,7 +93,6 @@ END
 }
 
 nginx() {
-    local workers
     cat >"$dir/nginx.conf" <<END
 load_module $nginx_stream;
 worker_processes $threads;
@@ -112,13 +111,7 @@ stream {
 }
 END
     serve w1
-    start nginx lb nginx -c "$dir/nginx.conf" -e "$dir/nginx.log"
-    wait_for "nginx" listens lb
-    wait_for "nginx's workers" eval "[ \$(pgrep -c -P $pid_nginx) -eq $threads ]"
-    mapfile -t workers < <(pgrep -P "$pid_nginx")
-    ask nginx "$host" "${workers[@]}" "$pid_server"
-    stop "$pid_nginx"
-    stop "$pid_server"
+    ask_nginx
 }
 
 # through PART KIND: Doorbell with a clients port of that kind
