@@ -110,9 +110,15 @@ struct edge_request {
 	bool sent;                /* the walk has it */
 	bool answered;            /* its last chunk, or a notice, is in a queue */
 	bool over;                /* the framing sends nothing more of it, where that decides */
+	bool streams;             /* it is on the edge's list of those whose replies are streams */
 	struct edge_large *large; /* NULL: it fits a packet; */
 	struct rte_mbuf *bytes;   /* then, gathered so far */
-	struct edge_rewrite *rewrite; /* of its reply; NULL: there is none now */
+	struct edge_rewrite *rewrite; /* of its reply's oldest chunk; NULL: there is none now */
+	TAILQ_ENTRY(edge_request) streaming;
+	struct edge_busy *busy; /* of one that streams */
+	uint32_t heard_ms;      /* when something of its reply was sent last, or it began */
+	struct rte_mbuf *text, *text_tail; /* of its chunks so far, if all are sent together */
+	uint32_t text_packets;             /* that are held for it */
 	/* pieces of its answer that are complete, while those of earlier requests are not */
 	struct rte_mbuf *answer, *answer_tail;
 	uint32_t answer_bytes;
@@ -121,8 +127,12 @@ struct edge_request {
 	uint32_t reserved; /* packets set aside for its reply */
 };
 
-/* A reply that its framing writes anew. */
+TAILQ_HEAD(edge_streaming, edge_request);
+
+/* A chunk of a reply that its framing writes anew. */
 struct edge_rewrite {
+	struct edge_rewrite *next;       /* of its request: a younger chunk */
+	uint32_t packets;                /* that are held for it */
 	TAILQ_ENTRY(edge_rewrite) entry; /* of those that are not done, or of the free ones */
 	struct edge_connection *connection;
 	struct edge_request *request;
@@ -131,6 +141,7 @@ struct edge_rewrite {
 	struct rte_mbuf *at;          /* the one of them with the byte that is wanted next, */
 	uint32_t at_offset;           /* and where in the reply it begins */
 	struct rte_mbuf *text, *tail; /* what is written so far */
+	bool waits;                   /* the next chunk's text is sent together with it */
 };
 
 TAILQ_HEAD(edge_rewrites, edge_rewrite);
@@ -293,6 +304,8 @@ struct edge {
 	struct grpc_room *grpc; /* sessions of HTTP/2 */
 	struct edge_rewrite *rewrite_memory;
 	struct edge_rewrites rewrites, free_rewrites;
+	struct edge_streaming streaming; /* not looked at for longest first */
+	unsigned int n_streaming;
 	struct edge_layout layout[LB_SERVICES_MAX];
 	uint32_t date_second; /* of the lcore's clock, when the date was written */
 	bool dated;
@@ -612,6 +625,13 @@ struct edge_request *edge_request_of(const struct lcore *lc, const struct flow *
 void edge_acknowledged(struct edge *e, struct edge_connection *c);
 /* Answers a request with a notice. */
 void edge_refuse(struct edge *e, struct edge_connection *c, struct edge_request *r, uint8_t code);
+/* Chunks of a reply that are not written anew yet, and what waits for them, are dropped. */
+void edge_drop_chunks(struct edge *e, struct edge_busy *b, struct edge_request *r);
+/* Does the answer of <r> go out now? */
+static inline bool edge_has_turn(const struct edge_busy *b, const struct edge_request *r)
+{
+	return !b->placement.framing->in_order || b->first == r;
+}
 /* Sends what it is the turn of. Requests with all their bytes named and answered are over. */
 void edge_advance(struct edge *e, struct edge_connection *c);
 /* Replies whose rewriting is not done go on. */
@@ -638,6 +658,8 @@ void edge_queue_chain(struct edge *e, struct edge_connection *c, struct rte_mbuf
 /* Packets of replies are held, or no longer. */
 void edge_hold_answer(struct edge *e, struct edge_busy *b, uint32_t packets);
 void edge_let_answer_go(struct edge *e, struct edge_busy *b, uint32_t packets);
+/* The same of packets that the client never was to get: that is no progress of it. */
+void edge_release_answer(struct edge *e, struct edge_busy *b, uint32_t packets);
 /* Queues one packet that is held already. */
 void edge_queue_held(struct edge *e, struct edge_connection *c, struct rte_mbuf *m);
 /* The request is over: unlinks and frees it. */
@@ -722,8 +744,20 @@ bool edge_rewrite_begin(struct edge *e, struct edge_connection *c, struct edge_r
 			const struct stream_reply *reply, struct rte_mbuf *m);
 /* Writes what may be written in this turn. 1: all is; 0; -ENOMEM. */
 int edge_rewrite_run(struct edge *e, struct edge_rewrite *w);
-/* Gives it back, with the packets that it still has. */
+/* Gives the oldest chunk's back, with the packets that it still has. */
 void edge_rewrite_end(struct edge *e, struct edge_request *r);
+
+/* --- streams.c -------------------------------------------------------------------------------- */
+
+/* The reply of <r> may come in pieces, until edge_stream_end(), which others may call, too. */
+void edge_stream_begin(struct edge_busy *b, struct edge_request *r);
+void edge_stream_end(struct edge *e, struct edge_request *r);
+/* Once per ms: those that are silent, and those whose time is over. */
+void edge_streams_check(struct edge *e);
+/* Nobody wants the rest of a reply of which a chunk came: its worker is told. */
+void edge_stream_cancel(struct edge_busy *b, const struct edge_request *r);
+/* Text that waits for the next chunk, which is not going to come. */
+void edge_stream_drop_text(struct edge *e, struct edge_busy *b, struct edge_request *r);
 
 /* --- tso.c ------------------------------------------------------------------------------------ */
 

@@ -629,6 +629,7 @@ void edge_housekeeping(struct lcore *lc)
 	edge_press_all(e);
 	edge_press_waiting(e);
 	edge_rewrite_check_readers(e);
+	edge_streams_check(e);
 	if (unlikely(e->tls != NULL))
 		edge_tls_housekeeping(e);
 }

@@ -35,8 +35,12 @@ void edge_request_free(struct edge *e, struct edge_request *r)
 		rte_pktmbuf_free(r->bytes);
 	if (unlikely(r->answer != NULL))
 		rte_pktmbuf_free(r->answer);
-	if (unlikely(r->rewrite != NULL))
+	while (unlikely(r->rewrite != NULL))
 		edge_rewrite_end(e, r);
+	if (unlikely(r->text != NULL))
+		rte_pktmbuf_free(r->text);
+	if (unlikely(r->streams))
+		edge_stream_end(e, r);
 	if (unlikely(r->elsewhere))
 		e->elsewhere[r->service]--;
 	r->next = e->free_request;
@@ -128,6 +132,8 @@ static inline void requests_begin(struct edge_busy *b, struct edge_request *r,
 	r->size = begin->size;
 	r->deadline = requests_deadline(lc, config, begin->deadline_us);
 	r->priority = RTE_MAX(begin->priority, config->priority);
+	if (unlikely(begin->streams))
+		edge_stream_begin(b, r);
 	if (unlikely(r->size > b->edge->gather_max) && !edge_large_begin(b, r))
 		requests_no_memory(b, r);
 }

@@ -184,6 +184,7 @@ int edge_rewrite_init(struct edge *e)
 	e->rewrite_memory = rte_zmalloc("rewrites", REWRITE_ASKED * sizeof(*e->rewrite_memory), 0);
 	TAILQ_INIT(&e->rewrites);
 	TAILQ_INIT(&e->free_rewrites);
+	TAILQ_INIT(&e->streaming);
 	if (e->kserve == NULL || e->rewrite_memory == NULL)
 		return -ENOMEM;
 	kserve_room_init(e->kserve, REWRITE_READERS, REWRITE_ASKED, REWRITE_LAYOUTS);
@@ -292,7 +293,7 @@ bool edge_append_text(struct edge *e, struct rte_mbuf **head, struct rte_mbuf **
 bool edge_rewrite_begin(struct edge *e, struct edge_connection *c, struct edge_request *r,
 			const struct stream_reply *reply, struct rte_mbuf *m)
 {
-	struct edge_rewrite *w = TAILQ_FIRST(&e->free_rewrites);
+	struct edge_rewrite *w = TAILQ_FIRST(&e->free_rewrites), **at = &r->rewrite;
 
 	if (w == NULL)
 		return false;
@@ -302,9 +303,12 @@ bool edge_rewrite_begin(struct edge *e, struct edge_connection *c, struct edge_r
 				   .connection = c,
 				   .request = r,
 				   .reply = *reply,
+				   .packets = m->nb_segs,
 				   .bytes = m,
 				   .at = m};
-	r->rewrite = w;
+	while (*at != NULL)
+		at = &(*at)->next;
+	*at = w;
 	return true;
 }
 
@@ -312,7 +316,7 @@ void edge_rewrite_end(struct edge *e, struct edge_request *r)
 {
 	struct edge_rewrite *w = r->rewrite;
 
-	r->rewrite = NULL;
+	r->rewrite = w->next;
 	rte_pktmbuf_free(w->bytes);
 	rte_pktmbuf_free(w->text);
 	TAILQ_REMOVE(&e->rewrites, w, entry);
@@ -376,6 +380,7 @@ static int rewrite_step(struct edge *e, struct edge_rewrite *w)
 	}
 	if (done.done && done.keeps)
 		rewrite_keep(w);
+	w->waits = done.done && done.waits;
 	return done.done;
 }
 
@@ -384,6 +389,12 @@ int edge_rewrite_run(struct edge *e, struct edge_rewrite *w)
 	int rc = 0;
 
 	e->text_used = true;
+	/* Text of the chunks before it is sent with it. */
+	if (w->text == NULL && w->request->text != NULL) {
+		w->text = w->request->text;
+		w->tail = w->request->text_tail;
+		w->request->text = NULL;
+	}
 	while (rc == 0 && e->kserve->text_left > 0)
 		rc = rewrite_step(e, w);
 	return rc;

@@ -125,6 +125,7 @@ static bool tensors_begin(struct grpc_call *c, struct grpc_stream *s, uint64_t s
 	action->begin.deadline_us = tensors_deadline(s);
 	action->begin.priority = kserve_tensors_priority(&r->infer);
 	action->begin.service = c->room->service + 1;
+	action->begin.streams = s->rpc == GRPC_MODEL_STREAM_INFER;
 	return true;
 }
 
@@ -262,6 +263,7 @@ static void tensors_choose_outputs(struct grpc_stream *s)
 	memcpy(a->id, infer->id, infer->id_length);
 	a->id_length = infer->id_length;
 	a->has_id = infer->has_id;
+	a->says_final = infer->empty_final && s->rpc == GRPC_MODEL_STREAM_INFER;
 }
 
 /* The message ended. */

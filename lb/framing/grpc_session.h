@@ -84,6 +84,7 @@ struct grpc_session {
 	bool dead;   /* nothing more can be read or written */
 	bool drains;
 	struct grpc_stream *data; /* of the DATA frame that is read; NULL: nobody's */
+	struct kserve_asked *over; /* answered without another byte, by <queued> */
 	/* a DATA frame that nghttp2 sends */
 	struct kserve_asked *sends; /* NULL: nobody's bytes */
 	bool sent;
@@ -113,7 +114,8 @@ void grpc_session_close(struct grpc_session *g);
 /* Shows nghttp2 bytes; those of a DATA frame may be any. */
 void grpc_session_feed(struct grpc_session *g, const uint8_t *bytes, uint32_t length);
 
-/* A message of <length> bytes, which the owner has, is the answer of <a>. */
+/* A message of <length> bytes, which the owner has, is the answer of <a>, or the next one of its.
+ */
 void grpc_stream_respond(struct grpc_stream *s, struct kserve_asked *a, uint32_t length);
 /* Its end, with this status; NULL: no message. */
 void grpc_stream_end(struct grpc_stream *s, enum grpc_status status, const char *message);

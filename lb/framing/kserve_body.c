@@ -8,7 +8,9 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "framing/kserve_tensors.h"
 #include "packet/drop.h"
 #include "packet/notice.h"
 
@@ -87,6 +89,69 @@ void kserve_call_refuse(struct kserve_call *c, uint16_t status, const char *form
 	/* A client that waits for 100 Continue may leave its body out now, or send it. */
 	a->keep_alive &= !body->broken && !body->awaited;
 	kserve_call_leave(c, !a->keep_alive);
+}
+
+/* --- the beginning of a request ----------------------------------------------------------------
+ */
+
+bool kserve_call_begin(struct kserve_call *c, uint64_t size)
+{
+	struct kserve_reader *r = c->reader;
+	struct stream_action *action;
+
+	if (!c->room->find(c->room, r->asked->layout->model.name)) {
+		kserve_call_refuse(c, 503, "the model '%s' was removed",
+				   r->asked->layout->model.name);
+		return false;
+	}
+	if (size > r->asked->max_request) {
+		kserve_call_refuse(c, 413,
+				   "the inputs have %" PRIu64 " bytes, the service takes %" PRIu64,
+				   size, (uint64_t)r->asked->max_request);
+		return false;
+	}
+	if (size == 0) {
+		kserve_call_refuse(c, 400, "the inputs have no bytes");
+		return false;
+	}
+	r->begun = true;
+	r->asked->body.size = size;
+	action = kserve_call_add(c, STREAM_BEGIN);
+	action->begin.size = size;
+	action->begin.tag = (uintptr_t)r->asked;
+	action->begin.deadline_us = kserve_tensors_deadline(&r->infer);
+	action->begin.priority = kserve_tensors_priority(&r->infer);
+	action->begin.service = c->room->service + 1;
+	action->begin.streams = r->asked->mode == KSERVE_ANSWERS_EVENTS;
+	return true;
+}
+
+void kserve_call_produce(struct kserve_call *c, const uint8_t *bytes, uint64_t offset,
+			 uint32_t length)
+{
+	struct stream_action *action = kserve_call_add(c, STREAM_PRODUCE);
+
+	action->bytes.at = bytes;
+	action->bytes.offset = offset;
+	action->bytes.length = length;
+}
+
+bool kserve_call_produce_held(struct kserve_call *c)
+{
+	struct kserve_reader *r = c->reader;
+
+	if (r->held_bytes == 0)
+		return true;
+	if (r->held_bytes != r->held_to - r->held_from) {
+		kserve_call_refuse(
+			c, 501,
+			"inputs in JSON around others of the model; send them in the order of "
+			"the model, or all binary");
+		return false;
+	}
+	kserve_call_produce(c, r->held + r->held_from, r->held_from, r->held_bytes);
+	r->held_bytes = 0;
+	return true;
 }
 
 /* --- chunks ------------------------------------------------------------------------------------

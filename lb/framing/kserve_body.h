@@ -25,6 +25,14 @@ struct stream_action *kserve_call_add(struct kserve_call *c, enum stream_action_
 __attribute__((format(printf, 3, 4))) void
 kserve_call_refuse(struct kserve_call *c, uint16_t status, const char *format, ...);
 
+/* The request begins, with <size> bytes at most. False: it was refused. */
+bool kserve_call_begin(struct kserve_call *c, uint64_t size);
+/* Bytes of it that are not in the stream. */
+void kserve_call_produce(struct kserve_call *c, const uint8_t *bytes, uint64_t offset,
+			 uint32_t length);
+/* Produces what is kept. False: it is not in one piece, and the request was refused. */
+bool kserve_call_produce_held(struct kserve_call *c);
+
 /* The request was answered before its body was read, which is skipped. <closes>: nothing more is
  * read of the stream, also not that. */
 void kserve_call_leave(struct kserve_call *c, bool closes);

@@ -6,8 +6,10 @@
  */
 #include "framing/kserve_reply.h"
 
+#include <stdio.h>
 #include <string.h>
 
+#include "framing/kserve_text.h"
 #include "packet/notice.h"
 
 /* Bytes that the shape says, a free dimension taken as 1. */
@@ -57,6 +59,13 @@ bool kserve_reply_find(const struct kserve_model *m, uint32_t length, struct rep
 		return out->bytes[last] == unit;
 	out->free = (int64_t)(out->bytes[last] / unit);
 	return out->bytes[last] % unit == 0;
+}
+
+void kserve_reply_refuse_pieces(struct kserve_asked *a, const char *by)
+{
+	a->status = 501;
+	snprintf(a->error, sizeof(a->error), "replies of the model '%s' come in pieces; ask by %s",
+		 a->layout->model.name, by);
 }
 
 static void reply_describe(const struct kserve_asked *a, const struct reply_outputs *outputs,
@@ -185,7 +194,10 @@ struct stream_rewritten kserve_rewrite(struct stream *s, struct stream_reply *re
 	bool json = !a->writer.done;
 	uint32_t wanted = reply->taken;
 
-	/* Replies in several chunks come with streams. */
+	if (a->mode != KSERVE_ANSWERS_TENSORS)
+		return kserve_text_rewrite(a, reply, bytes, length, at, room);
+	if (reply->more || reply->chunk > 0)
+		kserve_reply_refuse_pieces(a, "generate_stream or gRPC's ModelStreamInfer");
 	if (reply->more || reply->chunk > 0 ||
 	    !kserve_reply_find(&a->layout->model, reply->length, &outputs)) {
 		reply->notice = LB_NOTICE_MODEL_ERROR;
@@ -276,6 +288,8 @@ struct stream_piece kserve_reply(struct stream *s, struct stream_reply *reply, u
 					 .date = a->room->date};
 	struct stream_piece piece = {.last = true, .closes = !a->keep_alive};
 
+	if (a->mode == KSERVE_ANSWERS_EVENTS && (response.status == 200 || a->streaming))
+		return kserve_text_reply(s, a, reply, at);
 	if (response.status != 200) {
 		piece.head = reply_write_error(&response, a, reply->notice, (char *)at);
 	} else {

@@ -20,6 +20,8 @@ bool kserve_reply_find(const struct kserve_model *m, uint32_t length, struct rep
 /* Describes the outputs asked for, in the order of the request. */
 void kserve_reply_answer(const struct kserve_asked *a, const struct reply_outputs *outputs,
 			 struct kserve_answer *answer);
+/* The request is answered by an error, as its reply comes in pieces: which calls take these? */
+void kserve_reply_refuse_pieces(struct kserve_asked *a, const char *by);
 /* The message of a request that was refused, or ends with enum lb_notice. */
 const char *kserve_reply_error(const struct kserve_asked *a, uint8_t notice);
 

@@ -36,6 +36,13 @@ struct kserve_range {
 	uint64_t offset, length;
 };
 
+/* The kind of answer that a request gets. */
+enum kserve_mode {
+	KSERVE_ANSWERS_TENSORS,
+	KSERVE_ANSWERS_TEXT,   /* generate: one object */
+	KSERVE_ANSWERS_EVENTS, /* generate_stream: one for each piece */
+};
+
 /* A body, until its last byte was read. */
 struct kserve_body {
 	uint64_t left; /* bytes of it, or of the chunk that is open, that were not read */
@@ -73,6 +80,8 @@ struct kserve_asked {
 	uint8_t minor;
 	bool keep_alive;
 	bool is_head; /* the method: its answer has no body */
+	uint8_t mode; /* enum kserve_mode */
+	bool streaming; /* of events: the head was sent */
 	bool reading; /* its body is */
 	bool answered;
 	bool has_id;
@@ -86,6 +95,7 @@ struct kserve_asked {
 	uint64_t to_send;            /* those that nghttp2 has not asked for */
 	uint32_t number;             /* of the request */
 	bool told;                   /* the owner knows of it */
+	bool says_final;             /* an empty answer follows the last one */
 	char error[KSERVE_ERROR_MAX];
 };
 

@@ -71,6 +71,9 @@ struct stream_begin {
 	uint32_t deadline_us; /* 0: the service's */
 	uint16_t service;     /* 1 + the number of the one that it is for; 0: the connection's */
 	uint8_t priority;     /* 0: the service's */
+	/* Its reply may come in pieces, which leave as they come: silence in between is filled by
+	 * beat(), and its deadline is looked at all the time. */
+	bool streams;
 };
 
 struct stream_action {
@@ -150,6 +153,8 @@ struct stream_rewritten {
 	uint32_t length; /* bytes that it wrote */
 	bool done;
 	bool keeps; /* with <done>: the chunk follows as it is */
+	bool waits; /* with <done>: what the next chunk gives is sent together with it; no reply()
+		       now */
 };
 
 /*
@@ -196,6 +201,13 @@ struct stream_framing {
 	struct stream_rewritten (*rewrite)(struct stream *s, struct stream_reply *reply,
 					   const uint8_t *bytes, uint32_t length, uint8_t *at,
 					   uint32_t room);
+
+	/*
+	 * Of framings whose clients want to hear something while a reply in pieces is silent;
+	 * others have NULL. Writes it to <at>, head_max bytes of room, for the request of this tag,
+	 * which was begun with <streams>. Returns its length; 0: nothing now.
+	 */
+	uint32_t (*beat)(struct stream *s, uint64_t tag, uint8_t *at);
 
 	/*
 	 * Of framings that decide what is sent when; others have NULL. The owner keeps the bytes of

@@ -15,6 +15,7 @@
 #include "framing/kserve_documents.h"
 #include "framing/kserve_reply.h"
 #include "framing/kserve_tensors.h"
+#include "framing/kserve_text.h"
 #include "kserve/match.h"
 #include "kserve/route.h"
 
@@ -43,67 +44,6 @@ static bool infer_input(struct kserve_reader *r, const struct kserve_model *m, u
 	return true;
 }
 
-/* False: it was refused, for its size. */
-static bool infer_begin(struct kserve_call *c, uint64_t size)
-{
-	struct kserve_reader *r = c->reader;
-	struct stream_action *action;
-
-	if (!c->room->find(c->room, r->asked->layout->model.name)) {
-		kserve_call_refuse(c, 503, "the model '%s' was removed",
-				   r->asked->layout->model.name);
-		return false;
-	}
-	if (size > r->asked->max_request) {
-		kserve_call_refuse(c, 413,
-				   "the inputs have %" PRIu64 " bytes, the service takes %" PRIu64,
-				   size, (uint64_t)r->asked->max_request);
-		return false;
-	}
-	if (size == 0) {
-		kserve_call_refuse(c, 400, "the inputs have no bytes");
-		return false;
-	}
-	r->begun = true;
-	r->asked->body.size = size;
-	action = kserve_call_add(c, STREAM_BEGIN);
-	action->begin.size = size;
-	action->begin.tag = (uintptr_t)r->asked;
-	action->begin.deadline_us = kserve_tensors_deadline(&r->infer);
-	action->begin.priority = kserve_tensors_priority(&r->infer);
-	action->begin.service = c->room->service + 1;
-	return true;
-}
-
-static void infer_produce(struct kserve_call *c, const uint8_t *bytes, uint64_t offset,
-			  uint32_t length)
-{
-	struct stream_action *action = kserve_call_add(c, STREAM_PRODUCE);
-
-	action->bytes.at = bytes;
-	action->bytes.offset = offset;
-	action->bytes.length = length;
-}
-
-/* Produces what is kept. False: it is not in one piece, and the request was refused. */
-static bool infer_produce_held(struct kserve_call *c)
-{
-	struct kserve_reader *r = c->reader;
-
-	if (r->held_bytes == 0)
-		return true;
-	if (r->held_bytes != r->held_to - r->held_from) {
-		kserve_call_refuse(
-			c, 501,
-			"inputs in JSON around others of the model; send them in the order of "
-			"the model, or all binary");
-		return false;
-	}
-	infer_produce(c, r->held + r->held_from, r->held_from, r->held_bytes);
-	r->held_bytes = 0;
-	return true;
-}
-
 /* Converted bytes. */
 static void infer_run(struct kserve_call *c)
 {
@@ -119,10 +59,10 @@ static void infer_run(struct kserve_call *c)
 			r->run.input, r->infer.input[r->run.input].name);
 	offset += r->run.offset;
 	if (!r->begun && kserve_tensors_sum(r, m->inputs, &size) && size > sizeof(r->held) &&
-	    (!infer_begin(c, size) || !infer_produce_held(c)))
+	    (!kserve_call_begin(c, size) || !kserve_call_produce_held(c)))
 		return;
 	if (r->begun)
-		infer_produce(c, r->run.at, offset, r->run.length);
+		kserve_call_produce(c, r->run.at, offset, r->run.length);
 	else if (!kserve_tensors_hold(r, offset))
 		kserve_call_refuse(
 			c, 501,
@@ -190,8 +130,8 @@ static void infer_complete(struct kserve_call *c)
 	for (uint8_t i = 0; i < r->infer.inputs; i++)
 		kserve_tensors_know(r, r->place[i], r->infer.input[i].bytes);
 	kserve_tensors_sum(r, m->inputs, &size);
-	if (!infer_choose_outputs(c) || (!r->begun && !infer_begin(c, size)) ||
-	    !infer_produce_held(c))
+	if (!infer_choose_outputs(c) || (!r->begun && !kserve_call_begin(c, size)) ||
+	    !kserve_call_produce_held(c))
 		return;
 	infer_find_ranges(r);
 	kserve_body_place(c);
@@ -204,7 +144,8 @@ static void infer_end(struct kserve_call *c)
 	const struct kserve_body *body = &r->asked->body;
 
 	if (kserve_infer_end(infer) == KSERVE_REFUSED ||
-	    kserve_match_end(&r->asked->layout->model, infer) == KSERVE_REFUSED)
+	    (!infer->is_text &&
+	     kserve_match_end(&r->asked->layout->model, infer) == KSERVE_REFUSED))
 		return kserve_call_refuse(c, infer->status, "%s", infer->error);
 	if (!body->chunked && infer->binary_bytes != body->left)
 		return kserve_call_refuse(
@@ -213,6 +154,8 @@ static void infer_end(struct kserve_call *c)
 	memcpy(r->asked->id, infer->id, infer->id_length);
 	r->asked->id_length = infer->id_length;
 	r->asked->has_id = infer->has_id;
+	if (infer->is_text)
+		return kserve_text_end(c);
 	infer_complete(c);
 }
 
@@ -243,6 +186,8 @@ static void json_step(struct kserve_call *c, enum kserve_step step)
 		step = KSERVE_REFUSED;
 	if (step == KSERVE_REFUSED)
 		kserve_call_refuse(c, r->infer.status, "%s", r->infer.error);
+	else if (step == KSERVE_RUN && r->asked->mode != KSERVE_ANSWERS_TENSORS)
+		kserve_text_run(c);
 	else if (step == KSERVE_RUN && r->run.length > 0)
 		infer_run(c);
 	else if (step == KSERVE_MORE && r->json_left == 0)
@@ -277,7 +222,7 @@ static void json_read_slice(struct kserve_call *c, const uint8_t *bytes, uint32_
 	if (end - at > KSERVE_SLICE)
 		end = at + KSERVE_SLICE;
 	r->run.at = c->room->scratch;
-	r->run.room = KSERVE_SLICE;
+	r->run.room = KSERVE_SLICE + KSERVE_RUN_MIN;
 	step = kserve_infer_read(&r->infer, &at, end, &r->run);
 	json_advance(c, (uint32_t)(at - start), step == KSERVE_MORE);
 	json_step(c, step);
@@ -296,7 +241,7 @@ static void infer_prepare(struct kserve_call *c)
 	layout->users++;
 	kserve_infer_init(&r->infer, c->room->max_request, r->early, sizeof(r->early));
 	kserve_tensors_know_fixed(r, &layout->model);
-	if (r->head.has_json_length)
+	if (r->head.has_json_length && r->asked->mode == KSERVE_ANSWERS_TENSORS)
 		r->json_left = r->head.json_length;
 	else
 		r->json_left = r->head.chunked ? UINT64_MAX : r->asked->body.left;
@@ -346,7 +291,7 @@ static void raw_grow(struct kserve_call *c)
 	struct kserve_body *body = &r->asked->body;
 	uint64_t most = r->asked->max_request;
 
-	if (!infer_choose_outputs(c) || !infer_begin(c, most) || !infer_produce_held(c))
+	if (!infer_choose_outputs(c) || !kserve_call_begin(c, most) || !kserve_call_produce_held(c))
 		return;
 	body->grows = true;
 	body->wanted = most - r->held_to;
@@ -360,7 +305,7 @@ static void raw_end(struct kserve_call *c)
 	struct kserve_reader *r = c->reader;
 
 	if (raw_match(c, r->held_bytes) && infer_choose_outputs(c) &&
-	    infer_begin(c, r->held_bytes) && infer_produce_held(c))
+	    kserve_call_begin(c, r->held_bytes) && kserve_call_produce_held(c))
 		kserve_body_last(c);
 }
 
@@ -417,11 +362,11 @@ static bool infer_is_refused(struct kserve_call *c)
 	return true;
 }
 
-static void head_infer(struct kserve_call *c)
+static void head_infer(struct kserve_call *c, enum kserve_mode mode)
 {
 	struct kserve_reader *r = c->reader;
 
-	if (infer_is_refused(c))
+	if (infer_is_refused(c) || (mode != KSERVE_ANSWERS_TENSORS && !kserve_text_begin(c, mode)))
 		return;
 	if (r->asked->body.awaited) {
 		struct stream_action *action = kserve_call_add(c, STREAM_SEND);
@@ -432,6 +377,7 @@ static void head_infer(struct kserve_call *c)
 		r->asked->body.awaited = false;
 	}
 	infer_prepare(c);
+	r->infer.is_text = mode != KSERVE_ANSWERS_TENSORS;
 	if (r->json_left == 0)
 		infer_raw(c);
 }
@@ -469,7 +415,11 @@ static void head_route(struct kserve_call *c)
 					  route.version[0] != '\0' ? " of version " : "",
 					  route.version);
 	if (route.endpoint == KSERVE_MODEL_INFER)
-		return head_infer(c);
+		return head_infer(c, KSERVE_ANSWERS_TENSORS);
+	if (route.endpoint == KSERVE_MODEL_GENERATE)
+		return head_infer(c, KSERVE_ANSWERS_TEXT);
+	if (route.endpoint == KSERVE_MODEL_GENERATE_STREAM)
+		return head_infer(c, KSERVE_ANSWERS_EVENTS);
 	kserve_document_answer(c, &route);
 }
 
@@ -552,5 +502,6 @@ const struct stream_framing stream_kserve = {
 	.read = stream_kserve_read,
 	.reply = kserve_reply,
 	.rewrite = kserve_rewrite,
+	.beat = kserve_text_beat,
 	.release = kserve_room_release,
 };

@@ -33,7 +33,7 @@ enum {
 enum { TENSOR_NAME = 1, TENSOR_DATATYPE, TENSOR_SHAPE, TENSOR_PARAMETERS, TENSOR_CONTENTS };
 enum { OUTPUT_NAME = 1, OUTPUT_PARAMETERS };
 enum { ENTRY_KEY = 1, ENTRY_VALUE };
-enum { PARAMETER_INT64 = 2, PARAMETER_UINT64 = 5 };
+enum { PARAMETER_BOOL = 1, PARAMETER_INT64 = 2, PARAMETER_UINT64 = 5 };
 
 void grpc_infer_init(struct grpc_infer *r, struct kserve_infer *to, uint64_t length,
 		     uint64_t max_bytes, uint8_t *early, uint32_t early_room)
@@ -165,6 +165,8 @@ static void infer_end_parameter(struct grpc_infer *r)
 		r->to->timeout_us = r->number;
 	else if (strcmp(r->key, "priority") == 0)
 		r->to->priority = r->number;
+	else if (strcmp(r->key, "triton_enable_empty_final_response") == 0)
+		r->to->empty_final = r->number != 0;
 	r->key[0] = '\0';
 	r->number = 0;
 }
@@ -172,7 +174,8 @@ static void infer_end_parameter(struct grpc_infer *r)
 static bool infer_is_value(const struct grpc_wire *w)
 {
 	return w->depth == 2 && grpc_wire_inside(w, 1) == REQUEST_PARAMETERS &&
-	       (w->field == PARAMETER_INT64 || w->field == PARAMETER_UINT64) &&
+	       (w->field == PARAMETER_BOOL || w->field == PARAMETER_INT64 ||
+		w->field == PARAMETER_UINT64) &&
 	       w->type == GRPC_WIRE_VARINT;
 }
 

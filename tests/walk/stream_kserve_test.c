@@ -455,8 +455,11 @@ WALK(a_reply_that_is_none_of_the_model)
 		walk_answer(v, 0,
 			    &(struct walk_reply){.bytes = "abcd", .n_bytes = 4, .more = i == 1});
 		http_wait(c);
-		walk_expect(strncmp(c->got, "HTTP/1.1 500 ", 13) == 0, "%s", c->got);
+		walk_expect(strncmp(c->got, i == 0 ? "HTTP/1.1 500 " : "HTTP/1.1 501 ", 13) == 0,
+			    "%s", c->got);
 	}
+	walk_pass(w, 5);
+	walk_expect(v->request[0].cancelled, "the worker is not told");
 	http_hang_up(c);
 	walk_destroy(w);
 }
