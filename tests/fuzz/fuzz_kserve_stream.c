@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Bytes as a client's stream for the framing kserve, through placement.c as the owner of a
- * connection does it, for a service with two inputs and one that takes raw bodies. Three bytes
- * of options come first: seed of the cuts, the reply, whether workers are there and whose
- * connection it is. However the rest is cut, the same requests have the same bytes, each byte is
+ * connection does it, for a service with two inputs, one that takes raw bodies, and one of text
+ * whose replies come in pieces. Three bytes of options come first: seed of the cuts, the reply and
+ * its pieces, whether workers are there and whose connection it is. However the rest is cut, the same requests have the same bytes, each byte is
  * written once, the answers are the same, and all memory comes back.
  */
 #include <stdio.h>
@@ -47,8 +47,16 @@ static const struct model_description described_raw = {
 	.output = {{.name = "c", .datatype = DATATYPE_UINT8, .rank = 1, .shape = {-1}}},
 };
 
+static const struct model_description described_text = {
+	.version = "1",
+	.n_inputs = 1,
+	.n_outputs = 1,
+	.input = {{.name = "a", .datatype = DATATYPE_BYTES, .rank = 1, .shape = {1}}},
+	.output = {{.name = "c", .datatype = DATATYPE_BYTES, .rank = 1, .shape = {1}}},
+};
+
 struct asked {
-	bool begun, named, answered;
+	bool begun, named, answered, text, streams;
 	uint64_t tag, size, placed;
 	uint8_t bytes[MAX_REQUEST], written[MAX_REQUEST];
 };
@@ -63,8 +71,10 @@ struct owner {
 	uint32_t n_log;
 };
 
-/* Two services with one address: "m" and "n". */
-static struct kserve_layout *layouts[2];
+/* Services with one address: "m", "n" and "t". */
+#define SERVICES 3
+static const char names[] = "mnt";
+static struct kserve_layout *layouts[SERVICES];
 
 static void room_select(struct kserve_room *room, uint16_t service)
 {
@@ -75,15 +85,17 @@ static void room_select(struct kserve_room *room, uint16_t service)
 
 static bool room_find(struct kserve_room *room, const char *model)
 {
-	if (strcmp(model, "m") != 0 && strcmp(model, "n") != 0)
+	const char *at = model[0] == '\0' || model[1] != '\0' ? NULL : strchr(names, model[0]);
+
+	if (at == NULL)
 		return false;
-	room_select(room, model[0] == 'n');
+	room_select(room, (uint16_t)(at - names));
 	return true;
 }
 
 static bool room_next(struct kserve_room *room)
 {
-	room_select(room, room->service == 0);
+	room_select(room, (room->service + 1) % SERVICES);
 	return room->service != room->service_of_connection;
 }
 
@@ -94,42 +106,91 @@ static void owner_say(struct owner *o, const void *bytes, uint32_t n)
 	o->n_log += n;
 }
 
-static void owner_reply(struct owner *o, uint32_t number, struct stream_reply reply)
+/* Writes a chunk to <text>, behind the <n> bytes of those before. Returns the bytes. */
+static uint32_t owner_rewrite(struct owner *o, struct stream_reply *reply, const uint8_t *bytes,
+			      uint8_t *text, uint32_t n, bool *waits)
 {
-	const struct stream_framing *framing = o->placement.framing;
-	static uint8_t text[1u << 18];
-	uint8_t *head = malloc(framing->head_max);
-	struct asked *a = &o->asked[number];
-	uint32_t n = 0, calls = 0;
+	uint32_t calls = 0;
 
-	reply.request = number;
-	reply.tag = a->tag;
-	while (reply.notice == 0) {
+	while (reply->notice == 0) {
 		/* A few bytes lie in a row, as in packets. */
-		uint32_t left = reply.length - reply.taken, row = left < 100 ? left : 100;
+		uint32_t left = reply->length - reply->taken, row = left < 100 ? left : 100;
 		struct stream_rewritten done;
 
-		require(reply.taken <= reply.length, "it wants bytes of the reply");
-		done = framing->rewrite(&o->placement.stream, &reply, a->bytes + reply.taken, row,
-					text + n, 2048);
+		require(reply->taken <= reply->length, "it wants bytes of the reply");
+		done = o->placement.framing->rewrite(&o->placement.stream, reply,
+						     bytes + reply->taken, row, text + n, 2048);
 		n += done.length;
 		require(done.length <= 2048 && ++calls < 2000, "an answer ends");
 		if (done.done && done.keeps) {
-			memcpy(text + n, a->bytes, reply.length);
-			n += reply.length;
+			memcpy(text + n, bytes, reply->length);
+			n += reply->length;
 		}
+		*waits = done.waits;
 		if (done.done)
 			break;
 	}
-	reply.length = reply.notice != 0 ? 0 : n;
-	struct stream_piece piece = framing->reply(&o->placement.stream, &reply, head);
+	return n;
+}
 
-	require(piece.last && piece.head <= framing->head_max, "one piece");
-	owner_say(o, head, piece.head);
-	if (reply.notice == 0)
-		owner_say(o, text, n);
-	a->answered = true;
-	o->closed |= piece.closes;
+/* The next piece of a text, as one element of BYTES. Returns its length. */
+static uint32_t owner_cut(const struct asked *a, uint32_t piece, uint32_t pieces, uint8_t *to)
+{
+	uint32_t all = (uint32_t)a->size - 4, from = all / pieces * piece,
+		 n = piece == pieces - 1 ? all - from : all / pieces;
+
+	memcpy(to, &n, 4);
+	memcpy(to + 4, a->bytes + 4 + from, n);
+	return n + 4;
+}
+
+static void owner_beat(struct owner *o, const struct asked *a, uint8_t *at)
+{
+	if (a->streams)
+		owner_say(o, at,
+			  o->placement.framing->beat(&o->placement.stream, a->tag, at));
+}
+
+static void owner_reply(struct owner *o, uint32_t number, struct stream_reply reply)
+{
+	const struct stream_framing *framing = o->placement.framing;
+	struct asked *a = &o->asked[number];
+	uint32_t pieces = a->text && reply.notice == 0 ? 1 + (o->reply >> 2 & 3) : 1, n = 0;
+	static uint8_t text[1u << 18], chunk[MAX_REQUEST];
+	uint8_t *head = malloc(framing->head_max);
+
+	for (uint32_t i = 0; i < pieces && !a->answered; i++) {
+		struct stream_reply r = {.request = number,
+					 .tag = a->tag,
+					 .chunk = i,
+					 .more = i < pieces - 1,
+					 .length = reply.length,
+					 .notice = reply.notice};
+		bool waits = false;
+
+		if (pieces > 1)
+			r.length = owner_cut(a, i, pieces, chunk);
+		if (o->reply & 16 && i == pieces - 1 && i > 0)
+			r.notice = 5;
+		if (o->reply & 32)
+			owner_beat(o, a, head);
+		n = owner_rewrite(o, &r, pieces > 1 ? chunk : a->bytes, text, n, &waits);
+		if (waits)
+			continue;
+		r.length = r.notice != 0 ? 0 : n;
+		r.more &= r.notice == 0;
+
+		struct stream_piece piece = framing->reply(&o->placement.stream, &r, head);
+
+		require(piece.last && piece.head <= framing->head_max, "one piece");
+		owner_say(o, head, piece.head);
+		if (r.notice == 0)
+			owner_say(o, text, n);
+		n = 0;
+		a->answered = !r.more;
+		o->closed |= piece.closes;
+	}
+	require(a->answered, "the last piece is the end");
 	free(head);
 }
 
@@ -177,9 +238,11 @@ static void owner_act(void *context, const struct stream_action *action)
 	switch (action->kind) {
 	case STREAM_BEGIN:
 		require(!a->begun && action->begin.size <= MAX_REQUEST, "it begins once");
-		require(action->begin.service == 1 || action->begin.service == 2,
+		require(action->begin.service >= 1 && action->begin.service <= SERVICES,
 			"it has a service");
 		a->begun = true;
+		a->text = action->begin.service == SERVICES;
+		a->streams = action->begin.streams;
 		a->size = action->begin.size;
 		a->tag = action->begin.tag;
 		return;
@@ -254,7 +317,8 @@ static struct owner converse(struct kserve_room *room, uint8_t reply, const uint
 	owner_advance(&o);
 	placement_fini(&o.placement);
 	require(TAILQ_EMPTY(&room->readers), "readers come back");
-	require(layouts[0]->users == 1 && layouts[1]->users == 1, "models come back");
+	for (unsigned int i = 0; i < SERVICES; i++)
+		require(layouts[i]->users == 1, "models come back");
 	return o;
 }
 
@@ -271,8 +335,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < 3 || size > 8192)
 		return 0;
 	if (room == NULL) {
-		room = malloc(kserve_room_bytes(READERS, ASKED, 2));
-		kserve_room_init(room, READERS, ASKED, 2);
+		room = malloc(kserve_room_bytes(READERS, ASKED, SERVICES));
+		kserve_room_init(room, READERS, ASKED, SERVICES);
 		room->version = "1";
 		room->max_request = MAX_REQUEST;
 		room->find = room_find;
@@ -281,8 +345,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		memset(room->date, '-', sizeof(room->date));
 		layouts[0] = kserve_layout_of(room, "m", &described);
 		layouts[1] = kserve_layout_of(room, "n", &described_raw);
+		layouts[2] = kserve_layout_of(room, "t", &described_text);
 	}
-	room->service_of_connection = data[2] >> 1 & 1;
+	room->service_of_connection = (data[2] >> 1 & 3) % SERVICES;
 	room->serving = (data[2] & 1) == 0;
 	whole = converse(room, data[1], data + 3, size - 3, 0);
 	cut = converse(room, data[1], data + 3, size - 3, 1 + data[0]);
