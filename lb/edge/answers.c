@@ -132,7 +132,7 @@ static inline void answers_advance(struct edge *e, struct edge_connection *c)
 			r->answer = NULL;
 			r->answer_bytes = 0;
 		}
-		if (edge_has_turn(b, r) && r->answered && r->named) {
+		if (edge_has_turn(b, r) && edge_request_is_over(r)) {
 			answers_unlink(b, r);
 			edge_request_free(e, r);
 		} else if (b->placement.framing->in_order) {
@@ -258,9 +258,12 @@ static __rte_noinline bool answers_write_other(struct edge *e, struct edge_conne
 
 void edge_refuse(struct edge *e, struct edge_connection *c, struct edge_request *r, uint8_t code)
 {
-	struct stream_reply reply = {.request = r->number, .tag = r->tag, .notice = code};
+	struct stream_reply reply = {
+		.request = r->number, .tag = r->tag, .notice = code, .failed = r->failed_row};
 
 	edge_drop_chunks(e, c->busy, r);
+	if (unlikely(r->rows != NULL))
+		edge_rows_end(r);
 	if (!answers_write_other(e, c, r, &reply, NULL)) {
 		/* The client must not wait for an answer that never comes. */
 		e->lc->stats.drop[LB_DROP_NO_MBUF]++;
@@ -273,13 +276,19 @@ void edge_refuse(struct edge *e, struct edge_connection *c, struct edge_request 
 struct edge_request *edge_request_of(const struct lcore *lc, const struct flow *flow, uint64_t tag,
 				     struct edge_connection **c)
 {
+	uint32_t row = tag >> 32;
+	struct edge_request *r;
+
 	/* A worker may say more about a request that was answered before the connection ended. */
 	if (flow->connection == 0 || flow->state == FLOW_TCP_WAIT)
 		return NULL;
 	*c = edge_connection_of(lc->edge, flow);
 	if ((*c)->busy == NULL)
 		return NULL;
-	return edge_request_find((*c)->busy, (uint32_t)tag);
+	r = edge_request_find((*c)->busy, (uint32_t)tag);
+	if (likely(row == 0) || r == NULL)
+		return r;
+	return r->rows == NULL || row > r->rows->n ? NULL : r->rows->row[row - 1];
 }
 
 bool edge_notice(struct lcore *lc, const struct flow *flow, uint8_t code, uint64_t tag,
@@ -291,6 +300,12 @@ bool edge_notice(struct lcore *lc, const struct flow *flow, uint8_t code, uint64
 	if (r == NULL || r->answered)
 		return false;
 	*service = r->service;
+	if (unlikely(r->parent != NULL)) {
+		if (r->parent->answered)
+			return false;
+		r->parent->failed_row = r->row;
+		r = r->parent;
+	}
 	edge_refuse(lc->edge, c, r, code);
 	return true;
 }
@@ -379,10 +394,9 @@ void edge_resume_rewrites(struct edge *e)
 		answers_continue_rewrite(e, TAILQ_FIRST(&e->rewrites));
 }
 
-/* False: the reply is dropped. */
-static __rte_noinline bool answers_rewrite(struct edge *e, struct edge_connection *c,
-					   struct edge_request *r, const struct stream_reply *reply,
-					   struct rte_mbuf *m)
+__rte_noinline bool edge_rewrite_reply(struct edge *e, struct edge_connection *c,
+				       struct edge_request *r, const struct stream_reply *reply,
+				       struct rte_mbuf *m)
 {
 	uint32_t packets = m->nb_segs;
 
@@ -431,6 +445,8 @@ bool edge_reply(struct lcore *lc, struct flow *flow, struct rte_mbuf *m, uint64_
 		rte_pktmbuf_free(m);
 		return false;
 	}
+	if (unlikely(r->parent != NULL))
+		return edge_rows_reply(lc->edge, c, r, m, more || chunk > 0);
 	r->reply_bytes += m->pkt_len;
 	if (r->reply_bytes > lcore_service_config(lc, r->service)->max_reply) {
 		rte_pktmbuf_free(m);
@@ -442,7 +458,7 @@ bool edge_reply(struct lcore *lc, struct flow *flow, struct rte_mbuf *m, uint64_
 	if (unlikely(c->busy->client->replies >= lc->edge->share))
 		edge_press(lc->edge, c->busy->client);
 	if (unlikely(c->busy->placement.framing->rewrite != NULL))
-		return answers_rewrite(lc->edge, c, r, &reply, m);
+		return edge_rewrite_reply(lc->edge, c, r, &reply, m);
 	if (!answers_write(lc->edge, c, r, &reply, m)) {
 		lc->stats.drop[LB_DROP_NO_MBUF]++;
 		tcp_abort(&c->tcp);

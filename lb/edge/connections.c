@@ -315,6 +315,8 @@ static void connections_drop_incomplete(struct edge *e, struct edge_busy *b)
 		*at = r->next;
 		b->n_requests--;
 		edge_let_go(b, r->bytes != NULL);
+		if (unlikely(r->rows != NULL))
+			edge_rows_free(e, r, true);
 		edge_reserve(b, -r->reserved);
 		edge_request_free(e, r);
 	}
@@ -584,6 +586,8 @@ bool edge_resume(struct lcore *lc)
 		connections_expire_waits(e);
 	if (unlikely(!TAILQ_EMPTY(&e->rewrites)))
 		edge_resume_rewrites(e);
+	if (unlikely(!TAILQ_EMPTY(&e->rows)))
+		edge_rows_run(e);
 	if (unlikely(e->tls != NULL))
 		edge_tls_resume(e);
 	connections_resume_stalled(e);
@@ -745,7 +749,7 @@ uint64_t edge_deadline(const struct lcore *lc)
 		!TAILQ_EMPTY(&e->writing) || !TAILQ_EMPTY(&e->narrow) ||
 		(unlikely(e->tls != NULL) && edge_tls_waits(e));
 	/* Text that waits for its turn only goes on at once. */
-	if (e->text_short || !TAILQ_EMPTY(&e->rewrites) ||
+	if (e->text_short || !TAILQ_EMPTY(&e->rewrites) || !TAILQ_EMPTY(&e->rows) ||
 	    (unlikely(e->tls != NULL) && edge_tls_must_go_on(e)))
 		return lc->now;
 	if (!waits && e->wheel.n == 0)

@@ -110,6 +110,10 @@ struct edge_request {
 	bool sent;                /* the walk has it */
 	bool answered;            /* its last chunk, or a notice, is in a queue */
 	bool over;                /* the framing sends nothing more of it, where that decides */
+	uint32_t row;             /* from 1 on: it is this one of <parent>; 0: none */
+	uint32_t failed_row;      /* of a parent; 0: none */
+	struct edge_request *parent;
+	struct edge_rows *rows;   /* of a parent */
 	bool streams;             /* it is on the edge's list of those whose replies are streams */
 	struct edge_large *large; /* NULL: it fits a packet; */
 	struct rte_mbuf *bytes;   /* then, gathered so far */
@@ -128,6 +132,25 @@ struct edge_request {
 };
 
 TAILQ_HEAD(edge_streaming, edge_request);
+
+/* The rows of a request that is a batch: requests of their own, whose replies become one. */
+struct edge_rows {
+	TAILQ_ENTRY(edge_rows) entry; /* of those with something to do, or of the free ones */
+	struct edge_busy *busy;
+	struct edge_request *request;
+	uint32_t n;       /* rows */
+	uint32_t size;    /* bytes of each */
+	uint32_t left;    /* that have no reply */
+	uint32_t packets; /* of replies that are held */
+	bool waits;       /* it is on the list: rows are to be sent, or all of them end */
+	bool ends;
+	uint32_t end[KSERVE_ROWS_MAX]; /* where each reply's bytes end */
+	struct edge_request *row[KSERVE_ROWS_MAX];
+};
+
+#define EDGE_ROWS 64u /* batches of an lcore, at a time */
+
+TAILQ_HEAD(edge_rows_list, edge_rows);
 
 /* A chunk of a reply that its framing writes anew. */
 struct edge_rewrite {
@@ -235,7 +258,7 @@ struct edge_cancel {
 	uint64_t tag;
 	uint16_t service;
 };
-#define EDGE_CANCELS 64
+#define EDGE_CANCELS 1024
 
 struct edge {
 	struct lcore *lc;
@@ -306,6 +329,8 @@ struct edge {
 	struct edge_rewrites rewrites, free_rewrites;
 	struct edge_streaming streaming; /* not looked at for longest first */
 	unsigned int n_streaming;
+	struct edge_rows *rows_memory;
+	struct edge_rows_list rows, free_rows; /* with something to do */
 	struct edge_layout layout[LB_SERVICES_MAX];
 	uint32_t date_second; /* of the lcore's clock, when the date was written */
 	bool dated;
@@ -573,6 +598,16 @@ static inline bool edge_read(struct edge *e, struct edge_connection *c)
 }
 /* The client does not want the reply of <r>, which is not answered. */
 void edge_cancel(struct edge_busy *b, struct edge_request *r);
+/* Memory for the request's bytes in one packet. False: there is none, and the request has failed.
+ */
+bool edge_request_gather(struct edge_busy *b, struct edge_request *r);
+/* All bytes have come, and the burst has room: the request joins it. */
+void edge_request_submit(struct edge_busy *b, struct edge_request *r);
+/* Nothing more becomes of it. */
+static inline bool edge_request_is_over(const struct edge_request *r)
+{
+	return r->answered && r->named && (likely(r->rows == NULL) || !r->rows->ends);
+}
 /* Frees the request; its packets go back. */
 void edge_request_free(struct edge *e, struct edge_request *r);
 
@@ -625,6 +660,9 @@ struct edge_request *edge_request_of(const struct lcore *lc, const struct flow *
 void edge_acknowledged(struct edge *e, struct edge_connection *c);
 /* Answers a request with a notice. */
 void edge_refuse(struct edge *e, struct edge_connection *c, struct edge_request *r, uint8_t code);
+/* The reply <m> is written anew; takes it. False: it is dropped, and the request has failed. */
+bool edge_rewrite_reply(struct edge *e, struct edge_connection *c, struct edge_request *r,
+			const struct stream_reply *reply, struct rte_mbuf *m);
 /* Chunks of a reply that are not written anew yet, and what waits for them, are dropped. */
 void edge_drop_chunks(struct edge *e, struct edge_busy *b, struct edge_request *r);
 /* Does the answer of <r> go out now? */
@@ -746,6 +784,33 @@ bool edge_rewrite_begin(struct edge *e, struct edge_connection *c, struct edge_r
 int edge_rewrite_run(struct edge *e, struct edge_rewrite *w);
 /* Gives the oldest chunk's back, with the packets that it still has. */
 void edge_rewrite_end(struct edge *e, struct edge_request *r);
+
+/* --- rows.c ----------------------------------------------------------------------------------- */
+
+int edge_rows_init(struct edge *e);
+void edge_rows_fini(struct edge *e);
+/* The request has so many rows. False: no memory. */
+bool edge_rows_begin(struct edge_busy *b, struct edge_request *r, uint32_t rows);
+/* Bytes of <r>, which are those of its rows: in the packet of <p>, or, where that is NULL, to be
+ * copied. */
+void edge_rows_place(struct edge_busy *b, struct edge_request *r, uint64_t offset,
+		     struct edge_piece *p, const uint8_t *bytes, uint32_t length);
+/* The row that has this byte of <r>; <r> itself if it has none. */
+struct edge_request *edge_rows_at(struct edge_request *r, uint64_t offset);
+/* A chunk of the reply to a row. Takes <m>. False: it is dropped. */
+bool edge_rows_reply(struct edge *e, struct edge_connection *c, struct edge_request *row,
+		     struct rte_mbuf *m, bool more);
+/* The request was refused: its rows end, soon. */
+void edge_rows_end(struct edge_request *r);
+/* The request is over: frees them. <counted>: what they hold is given back to its client. */
+void edge_rows_free(struct edge *e, struct edge_request *r, bool counted);
+/* Sends rows that are complete, as far as the burst has room, and ends others. */
+void edge_rows_run(struct edge *e);
+/* The walk's name for a request. */
+static inline uint64_t edge_tag(const struct edge_request *r)
+{
+	return r->number | (uint64_t)r->row << 32;
+}
 
 /* --- streams.c -------------------------------------------------------------------------------- */
 

@@ -39,7 +39,7 @@ _Static_assert(REWRITE_READERS * sizeof(struct kserve_reader) +
 			       REWRITE_ASKED *
 				       (sizeof(struct kserve_asked) + sizeof(struct edge_rewrite)) +
 			       REWRITE_LAYOUTS * sizeof(struct kserve_layout) +
-			       sizeof(struct kserve_room) <=
+			       EDGE_ROWS * sizeof(struct edge_rows) + sizeof(struct kserve_room) <=
 		       LB_TCP_TEXT_BYTES,
 	       "memory.c counts it");
 _Static_assert(REWRITE_ROOM >= KSERVE_ANSWER_ROOM, "a call can go on");
@@ -70,13 +70,15 @@ static struct kserve_layout *rewrite_layout(struct edge *e, uint16_t service)
 	entry = lcore_model(e->lc, model, strlen(model));
 	if (known->layout != NULL && entry != NULL &&
 	    strcmp(known->layout->model.name, model) == 0 &&
+	    known->layout->max_rows == entry->max_rows &&
 	    memcmp(&known->layout->description, &entry->description, sizeof(entry->description)) ==
 		    0)
 		return known->layout;
 	if (known->layout != NULL)
 		kserve_layout_leave(e->kserve, known->layout);
-	known->layout =
-		entry == NULL ? NULL : kserve_layout_of(e->kserve, model, &entry->description);
+	known->layout = entry == NULL ? NULL
+				      : kserve_layout_of(e->kserve, model, &entry->description,
+							 entry->max_rows);
 	return known->layout;
 }
 

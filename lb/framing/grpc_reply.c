@@ -23,7 +23,7 @@ static bool answer_is_streamed(const struct kserve_asked *a)
 static uint32_t answer_field(const struct kserve_asked *a, const struct reply_outputs *outputs,
 			     uint8_t i, uint8_t *at)
 {
-	return grpc_write_raw(outputs->bytes[a->output[i]], at);
+	return grpc_write_raw(kserve_reply_bytes(outputs, a->output[i]), at);
 }
 
 /*
@@ -47,8 +47,9 @@ static uint32_t answer_copy_output(struct kserve_asked *a, const struct reply_ou
 				   uint32_t length, uint8_t *at, uint32_t room)
 {
 	uint8_t place = a->output[a->part];
-	uint32_t wanted = outputs->offset[place] + a->part_taken;
-	uint32_t left = outputs->bytes[place] - a->part_taken, n = length < left ? length : left;
+	uint32_t left = kserve_reply_bytes(outputs, place) - a->part_taken;
+	uint32_t wanted = kserve_reply_place(outputs, place, a->part_taken, &left);
+	uint32_t n = length < left ? length : left;
 
 	if (reply->taken != wanted) {
 		reply->taken = wanted;
@@ -83,7 +84,8 @@ static void answer_advance(struct kserve_asked *a, const struct reply_outputs *o
 	while (a->part < a->outputs) {
 		uint32_t n = answer_field(a, outputs, a->part, field);
 
-		if (a->written < a->json_length + n + outputs->bytes[a->output[a->part]])
+		if (a->written <
+		    a->json_length + n + kserve_reply_bytes(outputs, a->output[a->part]))
 			return;
 		a->json_length = a->written;
 		a->part++;
@@ -149,7 +151,7 @@ struct stream_rewritten grpc_rewrite(struct stream *s, struct stream_reply *repl
 {
 	struct kserve_asked *a = (struct kserve_asked *)(uintptr_t)reply->tag;
 	struct stream_rewritten written = {0};
-	struct reply_outputs outputs = {0};
+	struct reply_outputs outputs = {.rows = 1};
 	uint8_t head[GRPC_HEAD_MAX];
 	uint32_t n;
 
@@ -159,7 +161,7 @@ struct stream_rewritten grpc_rewrite(struct stream *s, struct stream_reply *repl
 	}
 	if (answer_is_end(reply))
 		return answer_write_final(a, &outputs, reply, at, room);
-	if (!kserve_reply_find(&a->layout->model, reply->length, &outputs))
+	if (!kserve_reply_find(&a->layout->model, reply, &outputs))
 		return answer_fail(reply);
 	if (a->part == a->outputs)
 		return answer_write_final(a, &outputs, reply, at, room);
@@ -244,6 +246,7 @@ struct stream_piece grpc_reply(struct stream *s, struct stream_reply *reply, uin
 	bool error = a->status != 0 || reply->notice != 0;
 
 	reply->taken = reply->length;
+	kserve_reply_note_row(a, reply);
 	if (g == NULL) { /* the client has given it up */
 		a->answered = !reply->more;
 		if (a->answered)

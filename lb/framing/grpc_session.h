@@ -12,6 +12,7 @@
 
 #include "framing/grpc_memory.h"
 #include "framing/kserve_room.h"
+#include "framing/kserve_tensors.h"
 #include "grpc/infer.h"
 #include "grpc/status.h"
 
@@ -47,7 +48,9 @@ struct grpc_stream {
 	struct grpc_session *session;
 	uint64_t timeout_us; /* grpc-timeout; 0: none */
 	uint64_t left;       /* bytes of the message that were not read */
-	uint64_t raw_offset; /* where the next byte of raw_input_contents goes, in the request */
+	/* where the bytes of raw_input_contents go, and how many of this one came */
+	struct kserve_places raw_places;
+	uint64_t raw_at;
 	int32_t id;
 	uint32_t open;                      /* messages that are not answered */
 	struct kserve_asked *asked;         /* of the message that is read */

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "framing/kserve_tensors.h"
 #include "packet/drop.h"
 #include "packet/notice.h"
 
@@ -97,6 +96,7 @@ void kserve_call_refuse(struct kserve_call *c, uint16_t status, const char *form
 bool kserve_call_begin(struct kserve_call *c, uint64_t size)
 {
 	struct kserve_reader *r = c->reader;
+	uint64_t rows = r->rows > 1 ? r->rows : 1;
 	struct stream_action *action;
 
 	if (!c->room->find(c->room, r->asked->layout->model.name)) {
@@ -104,10 +104,11 @@ bool kserve_call_begin(struct kserve_call *c, uint64_t size)
 				   r->asked->layout->model.name);
 		return false;
 	}
-	if (size > r->asked->max_request) {
-		kserve_call_refuse(c, 413,
-				   "the inputs have %" PRIu64 " bytes, the service takes %" PRIu64,
-				   size, (uint64_t)r->asked->max_request);
+	if (size / rows > r->asked->max_request) {
+		kserve_call_refuse(
+			c, 413,
+			"the inputs have %" PRIu64 " bytes, the service takes %" PRIu64 "%s",
+			size / rows, (uint64_t)r->asked->max_request, rows > 1 ? ", per row" : "");
 		return false;
 	}
 	if (size == 0) {
@@ -118,12 +119,25 @@ bool kserve_call_begin(struct kserve_call *c, uint64_t size)
 	r->asked->body.size = size;
 	action = kserve_call_add(c, STREAM_BEGIN);
 	action->begin.size = size;
+	action->begin.rows = (uint32_t)rows;
 	action->begin.tag = (uintptr_t)r->asked;
 	action->begin.deadline_us = kserve_tensors_deadline(&r->infer);
 	action->begin.priority = kserve_tensors_priority(&r->infer);
 	action->begin.service = c->room->service + 1;
 	action->begin.streams = r->asked->mode == KSERVE_ANSWERS_EVENTS;
 	return true;
+}
+
+void kserve_call_produce_at(struct kserve_call *c, const struct kserve_places *p, uint64_t at)
+{
+	struct kserve_reader *r = c->reader;
+	struct stream_action *action;
+
+	kserve_call_produce(c, r->run.at, p->each == 0 ? p->within + at : at, r->run.length);
+	action = &c->actions[c->n - 1];
+	action->bytes.each = p->each;
+	action->bytes.within = (uint32_t)p->within;
+	action->bytes.row = p->row;
 }
 
 void kserve_call_produce(struct kserve_call *c, const uint8_t *bytes, uint64_t offset,
@@ -237,11 +251,19 @@ static void body_name(struct kserve_call *c)
 	uint64_t n = range->length < body->left ? range->length : body->left;
 	struct stream_action *action = kserve_call_add(c, STREAM_EXTENT);
 
+	if (range->each > 0 && range->left < n)
+		n = range->left;
+
 	action->extent.position = c->s->position;
 	action->extent.offset = range->offset;
 	action->extent.length = n;
 	range->offset += n;
 	range->length -= n;
+	range->left -= range->each > 0 ? n : 0;
+	if (range->each > 0 && range->left == 0) {
+		range->offset += range->skip;
+		range->left = range->each;
+	}
 	body->range += range->length == 0;
 	c->s->position += n;
 	body->left -= n;

@@ -38,10 +38,23 @@ bool kserve_reply_is_possible(const struct kserve_model *model)
 	return true;
 }
 
-bool kserve_reply_find(const struct kserve_model *m, uint32_t length, struct reply_outputs *out)
+/* Of several rows each has as many bytes. */
+static bool reply_has_rows(const struct stream_reply *reply, struct reply_outputs *out)
+{
+	out->rows = reply->rows > 1 ? reply->rows : 1;
+	out->row = reply->length / out->rows;
+	for (uint32_t i = 0; i < reply->rows; i++)
+		if (reply->ends[i] != (i + 1) * out->row)
+			return false;
+	return true;
+}
+
+/* The outputs of a row. */
+static bool reply_find_row(const struct kserve_model *m, struct reply_outputs *out)
 {
 	uint8_t last = m->outputs - 1;
 	uint64_t unit = reply_bytes_of(&m->output[last]), offset = 0;
+	uint32_t length = out->row;
 
 	for (uint8_t i = 0; i < last; i++) {
 		out->offset[i] = (uint32_t)offset;
@@ -61,6 +74,33 @@ bool kserve_reply_find(const struct kserve_model *m, uint32_t length, struct rep
 	return out->bytes[last] % unit == 0;
 }
 
+bool kserve_reply_find(const struct kserve_model *m, const struct stream_reply *reply,
+		       struct reply_outputs *out)
+{
+	return reply_has_rows(reply, out) && reply_find_row(m, out);
+}
+
+uint32_t kserve_reply_place(const struct reply_outputs *outputs, uint8_t place, uint32_t at,
+			    uint32_t *left)
+{
+	uint32_t bytes = outputs->bytes[place], within;
+
+	if (outputs->rows == 1 || bytes == 0)
+		return outputs->offset[place] + at;
+	within = at % bytes;
+	if (bytes - within < *left)
+		*left = bytes - within;
+	return at / bytes * outputs->row + outputs->offset[place] + within;
+}
+
+void kserve_reply_note_row(struct kserve_asked *a, const struct stream_reply *reply)
+{
+	const char *error = kserve_reply_error(a, reply->notice);
+
+	if (reply->failed > 0 && a->error[0] == '\0')
+		snprintf(a->error, sizeof(a->error), "row %u: %s", reply->failed - 1, error);
+}
+
 void kserve_reply_refuse_pieces(struct kserve_asked *a, const char *by)
 {
 	a->status = 501;
@@ -78,9 +118,9 @@ static void reply_describe(const struct kserve_asked *a, const struct reply_outp
 	to->type = t->type;
 	to->dims = 0;
 	to->binary = (a->binary & 1u << i) != 0;
-	to->bytes = outputs->bytes[a->output[i]];
+	to->bytes = kserve_reply_bytes(outputs, a->output[i]);
 	if (m->max_batch > 0)
-		to->shape[to->dims++] = 1;
+		to->shape[to->dims++] = outputs->rows;
 	for (uint8_t k = 0; k < t->dims; k++)
 		to->shape[to->dims++] = (uint64_t)(t->shape[k] < 0 ? outputs->free : t->shape[k]);
 }
@@ -100,9 +140,9 @@ void kserve_reply_answer(const struct kserve_asked *a, const struct reply_output
 }
 
 /* Are the bytes that follow the JSON the reply as it is? */
-static bool reply_stays(const struct kserve_asked *a)
+static bool reply_stays(const struct kserve_asked *a, const struct reply_outputs *outputs)
 {
-	if (a->outputs != a->layout->model.outputs)
+	if (a->outputs != a->layout->model.outputs || (outputs->rows > 1 && a->outputs > 1))
 		return false;
 	for (uint8_t i = 0; i < a->outputs; i++)
 		if (a->output[i] != i || (a->binary & 1u << i) == 0)
@@ -117,10 +157,11 @@ static bool reply_seek(struct kserve_asked *a, const struct reply_outputs *outpu
 {
 	while (a->part < a->outputs) {
 		uint8_t place = a->output[a->part];
+		uint32_t left = UINT32_MAX;
 
 		if (((a->binary & 1u << a->part) != 0) == binary &&
-		    a->part_taken < outputs->bytes[place]) {
-			reply->taken = outputs->offset[place] + a->part_taken;
+		    a->part_taken < kserve_reply_bytes(outputs, place)) {
+			reply->taken = kserve_reply_place(outputs, place, a->part_taken, &left);
 			return true;
 		}
 		a->part++;
@@ -134,11 +175,13 @@ static bool reply_seek(struct kserve_asked *a, const struct reply_outputs *outpu
 static uint32_t reply_span(const struct kserve_asked *a, const struct reply_outputs *outputs,
 			   uint32_t length)
 {
+	uint8_t place = a->output[a->part];
 	uint32_t left;
 
 	if (a->part == a->outputs)
 		return 0;
-	left = outputs->bytes[a->output[a->part]] - a->part_taken;
+	left = kserve_reply_bytes(outputs, place) - a->part_taken;
+	kserve_reply_place(outputs, place, a->part_taken, &left);
 	return length < left ? length : left;
 }
 
@@ -162,7 +205,7 @@ static struct stream_rewritten reply_write_json(struct kserve_asked *a,
 	}
 	if (!a->writer.done)
 		return written;
-	if (a->binary == 0 || reply_stays(a)) {
+	if (a->binary == 0 || reply_stays(a, outputs)) {
 		written.done = true;
 		written.keeps = a->binary != 0;
 	}
@@ -199,7 +242,7 @@ struct stream_rewritten kserve_rewrite(struct stream *s, struct stream_reply *re
 	if (reply->more || reply->chunk > 0)
 		kserve_reply_refuse_pieces(a, "generate_stream or gRPC's ModelStreamInfer");
 	if (reply->more || reply->chunk > 0 ||
-	    !kserve_reply_find(&a->layout->model, reply->length, &outputs)) {
+	    !kserve_reply_find(&a->layout->model, reply, &outputs)) {
 		reply->notice = LB_NOTICE_MODEL_ERROR;
 		return written;
 	}
@@ -288,6 +331,7 @@ struct stream_piece kserve_reply(struct stream *s, struct stream_reply *reply, u
 					 .date = a->room->date};
 	struct stream_piece piece = {.last = true, .closes = !a->keep_alive};
 
+	kserve_reply_note_row(a, reply);
 	if (a->mode == KSERVE_ANSWERS_EVENTS && (response.status == 200 || a->streaming))
 		return kserve_text_reply(s, a, reply, at);
 	if (response.status != 200) {

@@ -22,18 +22,23 @@
 #define KSERVE_SLICE    4096 /* bytes of text that a call reads or writes at most */
 #define KSERVE_HELD_MAX 4096 /* bytes of a request that are kept until its JSON was read */
 #define KSERVE_DOCUMENT 32768
+#define KSERVE_ROWS_MAX 256 /* of a batch */
 
 /* A model as it was when requests for it came. */
 struct kserve_layout {
 	struct kserve_layout *next; /* of the free ones */
 	uint32_t users;             /* open requests; and one while it is a service's */
 	struct model_description description;
+	uint32_t max_rows;
 	struct kserve_model model;
 };
 
 /* Bytes of a body, and their place in the request. */
 struct kserve_range {
 	uint64_t offset, length;
+	/* of a batch: bytes of a row, and those of the present one that are to come; bytes from the
+	 * end of one to the beginning of the next */
+	uint64_t each, left, skip;
 };
 
 /* The kind of answer that a request gets. */
@@ -171,6 +176,13 @@ static inline uint64_t kserve_room_body_max(uint64_t max_request)
 	return max_request * 16 + 65536;
 }
 
+/* Bytes of all rows of the largest batch, and some more, so that one with too many rows is told
+ * so. */
+static inline uint64_t kserve_room_batch_max(const struct kserve_model *m, uint64_t max_request)
+{
+	return m->max_batch > 1 ? 2 * max_request * m->max_batch : max_request;
+}
+
 /* Bytes that a room of so many takes. */
 size_t kserve_room_bytes(uint32_t readers, uint32_t asked, uint32_t layouts);
 void kserve_room_init(struct kserve_room *room, uint32_t readers, uint32_t asked, uint32_t layouts);
@@ -210,9 +222,11 @@ void kserve_room_forget(struct stream *s, struct kserve_asked *asked);
 /* The framing's release(). */
 void kserve_room_release(struct stream *s);
 
-/* A layout of this description; NULL: none is free. kserve_layout_leave() gives it back. */
+/* A layout of this description, whose workers take <max_rows> rows at once; NULL: none is free.
+ * kserve_layout_leave() gives it back. */
 struct kserve_layout *kserve_layout_of(struct kserve_room *room, const char *name,
-				       const struct model_description *description);
+				       const struct model_description *description,
+				       uint32_t max_rows);
 void kserve_layout_leave(struct kserve_room *room, struct kserve_layout *layout);
 
 #endif

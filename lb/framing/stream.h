@@ -67,6 +67,9 @@ enum stream_action_kind {
 
 struct stream_begin {
 	uint64_t size;        /* bytes at most: END says how many; or STREAM_SIZE_UNKNOWN */
+	/* 0: one request. Else it is so many of <size> / <rows> bytes, one behind the other, which
+	 * workers get one by one; the reply is theirs in the same order. */
+	uint32_t rows;
 	uint64_t tag;         /* the framing's name for it; comes back in stream_reply */
 	uint32_t deadline_us; /* 0: the service's */
 	uint16_t service;     /* 1 + the number of the one that it is for; 0: the connection's */
@@ -93,6 +96,9 @@ struct stream_action {
 		struct {
 			const uint8_t *at; /* valid until the next call for this stream */
 			uint64_t offset;   /* of PRODUCE: in the request */
+			/* 0, or of PRODUCE: <offset> is in a tensor of which each row has so many
+			 * bytes, from <within> on of rows of <row> bytes */
+			uint32_t each, within, row;
 			uint32_t length;
 			bool of_request; /* of SEND: false: <request> is 0, and the bytes may go at
 					    once */
@@ -134,6 +140,10 @@ struct stream_reply {
 	uint32_t length; /* bytes of the chunk */
 	uint32_t taken;  /* bytes of them in pieces so far; 0 before the first call, then kept by
 			    reply() */
+	/* of a request with rows: how many, and where each one's bytes end */
+	uint32_t rows;
+	const uint32_t *ends;
+	uint32_t failed; /* of a notice: the row that it is about, from 1 on; 0: all */
 	uint8_t notice;  /* enum lb_notice; 0: a reply */
 	bool more;       /* chunks of this reply follow */
 };

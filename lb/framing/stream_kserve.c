@@ -29,10 +29,13 @@
 static bool infer_input(struct kserve_reader *r, const struct kserve_model *m, uint8_t i)
 {
 	const struct kserve_input *input = &r->infer.input[i];
+	bool first = r->rows == 0;
 	int place = kserve_match_input(m, &r->infer, i, &r->rows);
 
 	if (place < 0)
 		return false;
+	if (first)
+		kserve_tensors_know_rows(r, m);
 	r->place[i] = (uint8_t)place;
 	if (i > 0)
 		kserve_tensors_know(r, r->place[i - 1], r->infer.input[i - 1].bytes);
@@ -49,21 +52,24 @@ static void infer_run(struct kserve_call *c)
 {
 	struct kserve_reader *r = c->reader;
 	const struct kserve_model *m = &r->asked->layout->model;
-	uint64_t offset, size;
+	struct kserve_places places;
+	uint64_t size;
 
-	if (!kserve_tensors_sum(r, r->place[r->run.input], &offset))
+	if (!kserve_tensors_places(r, m, r->place[r->run.input], &places))
 		return kserve_call_refuse(
-			c, 400,
-			"inputs[%u] ('%s'): inputs whose size is not in the model must "
-			"be in the order of the model",
+			c, r->rows > 1 ? 501 : 400,
+			r->rows > 1
+				? "inputs[%u] ('%s'): several rows, and inputs behind it whose "
+				  "size is not in the model; send them binary"
+				: "inputs[%u] ('%s'): inputs whose size is not in the model must "
+				  "be in the order of the model",
 			r->run.input, r->infer.input[r->run.input].name);
-	offset += r->run.offset;
 	if (!r->begun && kserve_tensors_sum(r, m->inputs, &size) && size > sizeof(r->held) &&
 	    (!kserve_call_begin(c, size) || !kserve_call_produce_held(c)))
 		return;
 	if (r->begun)
-		kserve_call_produce(c, r->run.at, offset, r->run.length);
-	else if (!kserve_tensors_hold(r, offset))
+		kserve_call_produce_at(c, &places, r->run.offset);
+	else if (!kserve_tensors_hold_at(r, &places, r->run.offset))
 		kserve_call_refuse(
 			c, 501,
 			"more than %u bytes of inputs whose size is not known before their "
@@ -107,16 +113,18 @@ static void infer_find_ranges(struct kserve_reader *r)
 
 	for (uint8_t i = 0; i < r->infer.inputs; i++) {
 		const struct kserve_input *input = &r->infer.input[i];
-		uint64_t offset;
+		struct kserve_places p;
 
-		kserve_tensors_sum(r, r->place[i], &offset);
+		kserve_tensors_places(r, &r->asked->layout->model, r->place[i], &p);
 		if (!input->binary || input->bytes == 0)
 			continue;
 		body->wanted += input->bytes;
-		if (next > body->range_of && next[-1].offset + next[-1].length == offset)
+		if (next > body->range_of && p.each == 0 &&
+		    next[-1].offset + next[-1].length == p.within)
 			next[-1].length += input->bytes;
 		else
-			*next++ = (struct kserve_range){offset, input->bytes};
+			*next++ = (struct kserve_range){p.within, input->bytes, p.each, p.each,
+							p.row - p.each};
 	}
 }
 
@@ -239,7 +247,8 @@ static void infer_prepare(struct kserve_call *c)
 	r->asked->layout = layout;
 	r->asked->max_request = c->room->max_request;
 	layout->users++;
-	kserve_infer_init(&r->infer, c->room->max_request, r->early, sizeof(r->early));
+	kserve_infer_init(&r->infer, kserve_room_batch_max(&layout->model, c->room->max_request),
+			  r->early, sizeof(r->early));
 	kserve_tensors_know_fixed(r, &layout->model);
 	if (r->head.has_json_length && r->asked->mode == KSERVE_ANSWERS_TENSORS)
 		r->json_left = r->head.json_length;
@@ -337,8 +346,12 @@ static bool infer_is_refused(struct kserve_call *c)
 {
 	struct kserve_reader *r = c->reader;
 	const char *model = c->room->model;
-	uint64_t most = kserve_room_body_max(c->room->max_request);
+	const struct kserve_layout *layout = c->room->layout;
+	uint64_t most = c->room->max_request;
 
+	if (layout != NULL)
+		most = kserve_room_batch_max(&layout->model, most);
+	most = kserve_room_body_max(most);
 	r->asked->body.chunks.max = most;
 	if (!r->head.chunked && !r->head.has_length)
 		kserve_call_refuse(c, 411, "send Content-Length, or chunks");
@@ -481,7 +494,8 @@ static unsigned int stream_kserve_read(struct stream *s, const struct stream_set
 	if (c.reader == NULL)
 		return 0;
 	if (fresh) {
-		http_head_init(&c.reader->head, kserve_room_body_max(settings->max_request));
+		http_head_init(&c.reader->head,
+			       kserve_room_body_max(2 * KSERVE_ROWS_MAX * settings->max_request));
 		/* Bytes in which stream_kserve_any saw the beginning of a preface. */
 		if (s->position < sizeof(STREAM_PREFACE) - 1)
 			http_head_read(&c.reader->head, STREAM_PREFACE, (uint32_t)s->position);

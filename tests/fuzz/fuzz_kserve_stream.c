@@ -343,9 +343,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		room->next = room_next;
 		room->count = room_count;
 		memset(room->date, '-', sizeof(room->date));
-		layouts[0] = kserve_layout_of(room, "m", &described);
-		layouts[1] = kserve_layout_of(room, "n", &described_raw);
-		layouts[2] = kserve_layout_of(room, "t", &described_text);
+		layouts[0] = kserve_layout_of(room, "m", &described, 4);
+		layouts[1] = kserve_layout_of(room, "n", &described_raw, 4);
+		layouts[2] = kserve_layout_of(room, "t", &described_text, 4);
 	}
 	room->service_of_connection = (data[2] >> 1 & 3) % SERVICES;
 	room->serving = (data[2] & 1) == 0;
