@@ -22,10 +22,6 @@ static bool tensors_is_refused(struct grpc_call *c, struct grpc_stream *s)
 	else if (room->layout == NULL)
 		grpc_call_refuse(c, s, 501, "the workers of the model '%s' do not describe it",
 				 room->model);
-	else if (!kserve_reply_is_possible(&room->layout->model))
-		grpc_call_refuse(c, s, 501,
-				 "an output of the model '%s' that is not its last has BYTES",
-				 room->model);
 	else
 		return false;
 	return true;

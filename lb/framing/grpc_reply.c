@@ -161,7 +161,11 @@ struct stream_rewritten grpc_rewrite(struct stream *s, struct stream_reply *repl
 	}
 	if (answer_is_end(reply))
 		return answer_write_final(a, &outputs, reply, at, room);
-	if (!kserve_reply_find(&a->layout->model, reply, &outputs))
+	if (!a->found && !kserve_reply_scan(a, reply, bytes, length))
+		return answer_fail(reply);
+	if (!a->found)
+		return written;
+	if (!kserve_reply_find(a, reply, &outputs))
 		return answer_fail(reply);
 	if (a->part == a->outputs)
 		return answer_write_final(a, &outputs, reply, at, room);
@@ -263,6 +267,7 @@ struct stream_piece grpc_reply(struct stream *s, struct stream_reply *reply, uin
 	}
 	/* The next piece is a message of its own. */
 	memset(&a->writer, 0, sizeof(a->writer));
+	a->found = false;
 	a->written = 0;
 	a->part = 0;
 	a->part_taken = 0;

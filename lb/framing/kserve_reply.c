@@ -30,12 +30,76 @@ static bool reply_has_free(const struct kserve_tensor *t)
 	return false;
 }
 
-bool kserve_reply_is_possible(const struct kserve_model *model)
+/* --- where outputs are --- */
+
+/* Elements of an output of BYTES that others follow: its shape is fixed. */
+static uint32_t scan_elements(const struct kserve_tensor *t)
 {
-	for (uint8_t i = 0; i + 1 < model->outputs; i++)
-		if (kserve_datatype_size(model->output[i].type) == 0)
-			return false;
+	uint32_t elements = 1;
+
+	for (uint8_t i = 0; i < t->dims; i++)
+		elements *= (uint32_t)t->shape[i];
+	return elements;
+}
+
+/* Goes on to the next output whose elements are to be looked at. False: there is none. */
+static bool scan_next(struct kserve_asked *a)
+{
+	const struct kserve_model *m = &a->layout->model;
+
+	for (; a->scan_output + 1 < m->outputs; a->scan_output++) {
+		const struct kserve_tensor *t = &m->output[a->scan_output];
+
+		if (kserve_datatype_size(t->type) == 0) {
+			a->scan_left = scan_elements(t);
+			return true;
+		}
+		a->scan_at += (uint32_t)reply_bytes_of(t);
+	}
+	return false;
+}
+
+/* A length was read. False: the reply is shorter. */
+static bool scan_element(struct kserve_asked *a, const struct stream_reply *reply)
+{
+	uint32_t length;
+
+	memcpy(&length, a->scan_word, sizeof(length));
+	a->scan_got = 0;
+	if (length > reply->length || reply->length - length < a->scan_at + sizeof(length))
+		return false;
+	a->scan_at += (uint32_t)sizeof(length) + length;
+	a->scanned[a->scan_output] += (uint32_t)sizeof(length) + length;
+	if (--a->scan_left > 0)
+		return true;
+	a->scan_output++;
+	a->found = !scan_next(a);
 	return true;
+}
+
+bool kserve_reply_scan(struct kserve_asked *a, struct stream_reply *reply, const uint8_t *bytes,
+		       uint32_t length)
+{
+	uint32_t from = reply->taken;
+
+	if (a->scan_left == 0) { /* it begins */
+		a->scan_at = 0;
+		a->scan_output = a->scan_got = 0;
+		memset(a->scanned, 0, sizeof(a->scanned));
+		a->found = !scan_next(a);
+	}
+	while (!a->found && a->scan_at + a->scan_got >= from &&
+	       a->scan_at + a->scan_got < from + length) {
+		a->scan_word[a->scan_got] = bytes[a->scan_at + a->scan_got - from];
+		if (++a->scan_got < sizeof(a->scan_word))
+			continue;
+		a->room->text_left--;
+		if (!scan_element(a, reply))
+			return false;
+	}
+	if (!a->found)
+		reply->taken = a->scan_at + a->scan_got;
+	return a->found || reply->taken < reply->length;
 }
 
 /* Of several rows each has as many bytes. */
@@ -50,15 +114,18 @@ static bool reply_has_rows(const struct stream_reply *reply, struct reply_output
 }
 
 /* The outputs of a row. */
-static bool reply_find_row(const struct kserve_model *m, struct reply_outputs *out)
+static bool reply_find_row(const struct kserve_asked *a, struct reply_outputs *out)
 {
+	const struct kserve_model *m = &a->layout->model;
 	uint8_t last = m->outputs - 1;
 	uint64_t unit = reply_bytes_of(&m->output[last]), offset = 0;
 	uint32_t length = out->row;
 
 	for (uint8_t i = 0; i < last; i++) {
 		out->offset[i] = (uint32_t)offset;
-		out->bytes[i] = (uint32_t)reply_bytes_of(&m->output[i]);
+		out->bytes[i] = a->scanned[i];
+		if (kserve_datatype_size(m->output[i].type) > 0)
+			out->bytes[i] = (uint32_t)reply_bytes_of(&m->output[i]);
 		offset += out->bytes[i];
 	}
 	if (offset > length)
@@ -74,10 +141,10 @@ static bool reply_find_row(const struct kserve_model *m, struct reply_outputs *o
 	return out->bytes[last] % unit == 0;
 }
 
-bool kserve_reply_find(const struct kserve_model *m, const struct stream_reply *reply,
+bool kserve_reply_find(const struct kserve_asked *a, const struct stream_reply *reply,
 		       struct reply_outputs *out)
 {
-	return reply_has_rows(reply, out) && reply_find_row(m, out);
+	return reply_has_rows(reply, out) && reply_find_row(a, out);
 }
 
 uint32_t kserve_reply_place(const struct reply_outputs *outputs, uint8_t place, uint32_t at,
@@ -233,22 +300,25 @@ struct stream_rewritten kserve_rewrite(struct stream *s, struct stream_reply *re
 {
 	struct kserve_asked *a = (struct kserve_asked *)(uintptr_t)reply->tag;
 	struct stream_rewritten written = {.done = true};
+	uint32_t lies = reply->taken;
 	struct reply_outputs outputs;
 	bool json = !a->writer.done;
-	uint32_t wanted = reply->taken;
 
 	if (a->mode != KSERVE_ANSWERS_TENSORS)
 		return kserve_text_rewrite(a, reply, bytes, length, at, room);
 	if (reply->more || reply->chunk > 0)
 		kserve_reply_refuse_pieces(a, "generate_stream or gRPC's ModelStreamInfer");
 	if (reply->more || reply->chunk > 0 ||
-	    !kserve_reply_find(&a->layout->model, reply, &outputs)) {
+	    (!a->found && !kserve_reply_scan(a, reply, bytes, length)) ||
+	    (a->found && !kserve_reply_find(a, reply, &outputs))) {
 		reply->notice = LB_NOTICE_MODEL_ERROR;
 		return written;
 	}
+	if (!a->found)
+		return (struct stream_rewritten){0};
 	/* Its first bytes may not be those that lie there. */
 	reply_seek(a, &outputs, !json, reply);
-	if (reply->taken != wanted)
+	if (reply->taken != lies)
 		length = 0;
 	if (json)
 		written = reply_write_json(a, &outputs, reply, bytes, length, (char *)at, room);
@@ -320,18 +390,28 @@ static uint32_t reply_write_error(struct http_response *response, const struct k
 	return n + length;
 }
 
+/* The load balancer drains, and reads no further request: the answer of the last one says so. */
+static void reply_note_drain(const struct stream *s, struct kserve_asked *a)
+{
+	if (s->position == STREAM_CLOSED && a->body.request + 1 == s->requests)
+		a->keep_alive = false;
+}
+
 struct stream_piece kserve_reply(struct stream *s, struct stream_reply *reply, uint8_t *at)
 {
 	struct kserve_asked *a = (struct kserve_asked *)(uintptr_t)reply->tag;
+
 	struct http_response response = {.status = reply_status(a, reply->notice),
 					 .body = HTTP_LENGTH,
 					 .type = HTTP_JSON,
 					 .minor = a->minor,
-					 .keep_alive = a->keep_alive,
 					 .date = a->room->date};
-	struct stream_piece piece = {.last = true, .closes = !a->keep_alive};
+	struct stream_piece piece = {.last = true};
 
+	reply_note_drain(s, a);
 	kserve_reply_note_row(a, reply);
+	response.keep_alive = a->keep_alive;
+	piece.closes = !a->keep_alive;
 	if (a->mode == KSERVE_ANSWERS_EVENTS && (response.status == 200 || a->streaming))
 		return kserve_text_reply(s, a, reply, at);
 	if (response.status != 200) {

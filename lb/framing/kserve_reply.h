@@ -5,9 +5,6 @@
 
 #include "framing/kserve_room.h"
 
-/* Does the length of a reply tell where its outputs are? */
-bool kserve_reply_is_possible(const struct kserve_model *model);
-
 /* The outputs of a reply: where each is in it, and its shape. */
 struct reply_outputs {
 	uint32_t rows;                       /* 1, or more: then all have one length, */
@@ -17,8 +14,15 @@ struct reply_outputs {
 	int64_t free; /* size of the last output's free dimension */
 };
 
-/* False: it is not one of the model's. */
-bool kserve_reply_find(const struct kserve_model *m, const struct stream_reply *reply,
+/*
+ * Looks where the outputs are that the model's description does not place: behind elements of
+ * BYTES, whose lengths are in the reply. rewrite() calls this with its bytes until a->found; false:
+ * the reply is not one of the model's.
+ */
+bool kserve_reply_scan(struct kserve_asked *a, struct stream_reply *reply, const uint8_t *bytes,
+		       uint32_t length);
+/* Then: where they are. False: likewise. */
+bool kserve_reply_find(const struct kserve_asked *a, const struct stream_reply *reply,
 		       struct reply_outputs *out);
 /* Bytes of an output, those of all rows. */
 static inline uint32_t kserve_reply_bytes(const struct reply_outputs *outputs, uint8_t place)

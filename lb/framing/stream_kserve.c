@@ -366,10 +366,6 @@ static bool infer_is_refused(struct kserve_call *c)
 	else if (c->room->layout == NULL)
 		kserve_call_refuse(c, 501, "the workers of the model '%s' do not describe it",
 				   model);
-	else if (!kserve_reply_is_possible(&c->room->layout->model))
-		kserve_call_refuse(c, 501,
-				   "an output of the model '%s' that is not its last has BYTES",
-				   model);
 	else
 		return false;
 	return true;

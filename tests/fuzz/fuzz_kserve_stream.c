@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Bytes as a client's stream for the framing kserve, through placement.c as the owner of a
- * connection does it, for a service with two inputs, one that takes raw bodies, and one of text
- * whose replies come in pieces. Three bytes of options come first: seed of the cuts, the reply and
- * its pieces, whether workers are there and whose connection it is. However the rest is cut, the same requests have the same bytes, each byte is
- * written once, the answers are the same, and all memory comes back.
+ * connection does it, for a service with two inputs, one that takes raw bodies, one of text
+ * whose replies come in pieces, one with strings in front of other outputs, and one that takes
+ * batches. Three bytes of options come first: seed of the cuts, the reply and
+ * its pieces, whether workers are there and whose connection it is. However the rest is cut, the
+ * same requests have the same bytes, each byte is written once, the answers are the same, and all
+ * memory comes back.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,7 +57,33 @@ static const struct model_description described_text = {
 	.output = {{.name = "c", .datatype = DATATYPE_BYTES, .rank = 1, .shape = {1}}},
 };
 
+static const struct model_description described_strings = {
+	.version = "1",
+	.n_inputs = 3,
+	.n_outputs = 3,
+	.input = {{.name = "a", .datatype = DATATYPE_BYTES, .rank = 1, .shape = {2}},
+		  {.name = "b", .datatype = DATATYPE_UINT16, .rank = 1, .shape = {2}},
+		  {.name = "c", .datatype = DATATYPE_BYTES, .rank = 1, .shape = {1}}},
+	.output = {{.name = "d", .datatype = DATATYPE_BYTES, .rank = 1, .shape = {2}},
+		   {.name = "e", .datatype = DATATYPE_UINT16, .rank = 1, .shape = {2}},
+		   {.name = "f", .datatype = DATATYPE_BYTES, .rank = 1, .shape = {1}}},
+};
+
+static const struct model_description described_rows = {
+	.version = "1",
+	.batch = true,
+	.n_inputs = 2,
+	.n_outputs = 2,
+	.input = {{.name = "a", .datatype = DATATYPE_UINT16, .rank = 2, .shape = {-1, 3}},
+		  {.name = "b", .datatype = DATATYPE_UINT8, .rank = 2, .shape = {-1, 2}}},
+	.output = {{.name = "c", .datatype = DATATYPE_UINT16, .rank = 2, .shape = {-1, 3}},
+		   {.name = "d", .datatype = DATATYPE_UINT8, .rank = 2, .shape = {-1, 2}}},
+};
+
+#define ROWS 4
+
 struct asked {
+	uint32_t rows;
 	bool begun, named, answered, text, streams;
 	uint64_t tag, size, placed;
 	uint8_t bytes[MAX_REQUEST], written[MAX_REQUEST];
@@ -71,9 +99,9 @@ struct owner {
 	uint32_t n_log;
 };
 
-/* Services with one address: "m", "n" and "t". */
-#define SERVICES 3
-static const char names[] = "mnt";
+/* Services with one address: "m", "n", "t", "s" and "b". */
+#define SERVICES 5
+static const char names[] = "mntsb";
 static struct kserve_layout *layouts[SERVICES];
 
 static void room_select(struct kserve_room *room, uint16_t service)
@@ -158,13 +186,19 @@ static void owner_reply(struct owner *o, uint32_t number, struct stream_reply re
 	uint32_t pieces = a->text && reply.notice == 0 ? 1 + (o->reply >> 2 & 3) : 1, n = 0;
 	static uint8_t text[1u << 18], chunk[MAX_REQUEST];
 	uint8_t *head = malloc(framing->head_max);
+	uint32_t ends[ROWS];
 
+	for (uint32_t i = 0; i < a->rows; i++)
+		ends[i] = (uint32_t)a->size / a->rows * (i + 1);
 	for (uint32_t i = 0; i < pieces && !a->answered; i++) {
 		struct stream_reply r = {.request = number,
 					 .tag = a->tag,
 					 .chunk = i,
 					 .more = i < pieces - 1,
 					 .length = reply.length,
+					 .rows = a->rows,
+					 .ends = ends,
+					 .failed = reply.notice != 0 ? a->rows : 0,
 					 .notice = reply.notice};
 		bool waits = false;
 
@@ -230,6 +264,22 @@ static void owner_write(struct owner *o, uint32_t number, uint64_t offset, const
 	a->placed += n;
 }
 
+/* Bytes of a tensor of a batch go row by row. */
+static void owner_produce(struct owner *o, const struct stream_action *action)
+{
+	uint32_t each = action->bytes.each;
+	uint64_t offset = action->bytes.offset;
+
+	if (each == 0)
+		return owner_write(o, action->request, offset, action->bytes.at,
+				   action->bytes.length);
+	for (uint32_t i = 0; i < action->bytes.length; i++, offset++)
+		owner_write(o, action->request,
+			    offset / each * action->bytes.row + action->bytes.within +
+				    offset % each,
+			    action->bytes.at + i, 1);
+}
+
 static void owner_act(void *context, const struct stream_action *action)
 {
 	struct owner *o = context;
@@ -241,14 +291,16 @@ static void owner_act(void *context, const struct stream_action *action)
 		require(action->begin.service >= 1 && action->begin.service <= SERVICES,
 			"it has a service");
 		a->begun = true;
-		a->text = action->begin.service == SERVICES;
+		a->rows = action->begin.rows > 1 ? action->begin.rows : 0;
+		require(a->rows <= ROWS && (a->rows == 0 || a->size % a->rows == 0),
+			"rows have one length");
+		a->text = action->begin.service == 3;
 		a->streams = action->begin.streams;
 		a->size = action->begin.size;
 		a->tag = action->begin.tag;
 		return;
 	case STREAM_PRODUCE:
-		return owner_write(o, action->request, action->bytes.offset, action->bytes.at,
-				   action->bytes.length);
+		return owner_produce(o, action);
 	case STREAM_END:
 		require(a->begun && action->size > 0 && action->size <= a->size, "it has its size");
 		a->size = action->size;
@@ -343,11 +395,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		room->next = room_next;
 		room->count = room_count;
 		memset(room->date, '-', sizeof(room->date));
-		layouts[0] = kserve_layout_of(room, "m", &described, 4);
-		layouts[1] = kserve_layout_of(room, "n", &described_raw, 4);
-		layouts[2] = kserve_layout_of(room, "t", &described_text, 4);
+		layouts[0] = kserve_layout_of(room, "m", &described, ROWS);
+		layouts[1] = kserve_layout_of(room, "n", &described_raw, ROWS);
+		layouts[2] = kserve_layout_of(room, "t", &described_text, ROWS);
+		layouts[3] = kserve_layout_of(room, "s", &described_strings, ROWS);
+		layouts[4] = kserve_layout_of(room, "b", &described_rows, ROWS);
 	}
-	room->service_of_connection = (data[2] >> 1 & 3) % SERVICES;
+	room->service_of_connection = (data[2] >> 1 & 7) % SERVICES;
 	room->serving = (data[2] & 1) == 0;
 	whole = converse(room, data[1], data + 3, size - 3, 0);
 	cut = converse(room, data[1], data + 3, size - 3, 1 + data[0]);
