@@ -761,6 +761,13 @@ uint64_t edge_deadline(const struct lcore *lc)
 	return lc->now + RTE_MAX(ms, 1u) * lc->lb->tsc_per_ms;
 }
 
+bool edge_is_session(const struct lcore *lc, const struct flow *flow, uint32_t hash)
+{
+	/* Its connection may have ended while the request waited. */
+	return flow->connection != 0 && flow->state != FLOW_TCP_WAIT &&
+	       edge_connection_of(lc->edge, flow)->hash != hash;
+}
+
 void edge_drain(struct lcore *lc)
 {
 	struct edge *e = lc->edge;

@@ -110,6 +110,7 @@ struct edge_request {
 	bool sent;                /* the walk has it */
 	bool answered;            /* its last chunk, or a notice, is in a queue */
 	bool over;                /* the framing sends nothing more of it, where that decides */
+	uint32_t hash;            /* of its session: the connection's, or one of its own */
 	uint32_t row;             /* from 1 on: it is this one of <parent>; 0: none */
 	uint32_t failed_row;      /* of a parent; 0: none */
 	struct edge_request *parent;

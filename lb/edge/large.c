@@ -455,7 +455,7 @@ bool edge_next_wanting(struct lcore *lc, struct edge_wanting *at)
 		.large = l,
 		.next = TAILQ_NEXT(l, entry),
 		.flow = edge_flow(e, l->busy->connection),
-		.hash = l->busy->connection->hash,
+		.hash = l->request->hash,
 		.service = l->request->service,
 		.bytes = l->request->size,
 		.since = l->since,

@@ -18,6 +18,7 @@ static inline struct edge_request *requests_add(struct edge_busy *b, uint32_t nu
 	*r = (struct edge_request){.number = number,
 				   .tag = tag,
 				   .arrived = e->lc->now,
+				   .hash = b->connection->hash,
 				   .service = b->connection->service};
 	r->reserved = edge_usual_reply(b);
 	edge_reserve(b, r->reserved);
@@ -74,7 +75,7 @@ void edge_request_submit(struct edge_busy *b, struct edge_request *r)
 	out->flow[i] = flow;
 	out->handle[i] = c->handle;
 	out->service[i] = r->service;
-	out->hash[i] = c->hash;
+	out->hash[i] = r->hash;
 	out->path[i] = c->path;
 	out->tag[i] = edge_tag(r);
 	out->arrived[i] = r->arrived;
@@ -124,6 +125,14 @@ static void requests_no_memory(struct edge_busy *b, struct edge_request *r)
 	edge_request_fail(b, r, LB_NOTICE_BUSY, LB_DROP_NO_MBUF);
 }
 
+/* The finalizer of MurmurHash3: all lcores and load balancers have the same for a session. */
+static uint32_t requests_session_hash(uint64_t session)
+{
+	session = (session ^ session >> 33) * 0xff51afd7ed558ccd;
+	session = (session ^ session >> 33) * 0xc4ceb9fe1a85ec53;
+	return (uint32_t)(session ^ session >> 33);
+}
+
 static inline void requests_begin(struct edge_busy *b, struct edge_request *r,
 				  const struct stream_begin *begin)
 {
@@ -136,6 +145,8 @@ static inline void requests_begin(struct edge_busy *b, struct edge_request *r,
 		b->edge->elsewhere[r->service]++;
 	}
 	config = lcore_service_config(lc, r->service);
+	if (unlikely(begin->session != 0))
+		r->hash = requests_session_hash(begin->session);
 	r->size = begin->size;
 	r->deadline = requests_deadline(lc, config, begin->deadline_us);
 	r->priority = RTE_MAX(begin->priority, config->priority);

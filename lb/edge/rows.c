@@ -57,6 +57,7 @@ static struct edge_request *rows_add(struct edge *e, struct edge_request *parent
 				   .named = true,
 				   .arrived = parent->arrived,
 				   .deadline = parent->deadline,
+				   .hash = parent->hash,
 				   .service = parent->service,
 				   .priority = parent->priority};
 	return r;

@@ -123,6 +123,7 @@ static bool tensors_begin(struct grpc_call *c, struct grpc_stream *s, uint64_t s
 	action->begin.rows = (uint32_t)rows;
 	action->begin.tag = (uintptr_t)s->asked;
 	action->begin.deadline_us = tensors_deadline(s);
+	action->begin.session = r->infer.sequence;
 	action->begin.priority = kserve_tensors_priority(&r->infer);
 	action->begin.service = c->room->service + 1;
 	action->begin.streams = s->rpc == GRPC_MODEL_STREAM_INFER;

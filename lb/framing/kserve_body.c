@@ -122,6 +122,7 @@ bool kserve_call_begin(struct kserve_call *c, uint64_t size)
 	action->begin.rows = (uint32_t)rows;
 	action->begin.tag = (uintptr_t)r->asked;
 	action->begin.deadline_us = kserve_tensors_deadline(&r->infer);
+	action->begin.session = r->infer.sequence;
 	action->begin.priority = kserve_tensors_priority(&r->infer);
 	action->begin.service = c->room->service + 1;
 	action->begin.streams = r->asked->mode == KSERVE_ANSWERS_EVENTS;

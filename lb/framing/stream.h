@@ -71,6 +71,8 @@ struct stream_begin {
 	 * workers get one by one; the reply is theirs in the same order. */
 	uint32_t rows;
 	uint64_t tag;         /* the framing's name for it; comes back in stream_reply */
+	uint64_t session;     /* requests of one go to one worker, where the service is sticky;
+				 0: those of the connection do */
 	uint32_t deadline_us; /* 0: the service's */
 	uint16_t service;     /* 1 + the number of the one that it is for; 0: the connection's */
 	uint8_t priority;     /* 0: the service's */

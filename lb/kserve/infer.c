@@ -353,16 +353,6 @@ static enum kserve_step infer_id(struct kserve_infer *r)
 	return KSERVE_MORE;
 }
 
-/* FNV-1a; 0 would say that there is no sequence. */
-static uint64_t infer_hash(const char *text, uint32_t length)
-{
-	uint64_t hash = 0xcbf29ce484222325;
-
-	for (uint32_t i = 0; i < length; i++)
-		hash = (hash ^ (uint8_t)text[i]) * 0x100000001b3;
-	return hash == 0 ? 1 : hash;
-}
-
 static enum kserve_step infer_string_end(struct kserve_infer *r)
 {
 	struct kserve_input *input = &r->input[r->inputs];
@@ -371,7 +361,9 @@ static enum kserve_step infer_string_end(struct kserve_infer *r)
 	case MEMBER_ID:
 		return infer_id(r);
 	case MEMBER_SEQUENCE_ID:
-		r->sequence = r->text_length == 0 ? 0 : infer_hash(r->text, r->text_length);
+		r->sequence = r->text_length == 0 ? 0
+						  : kserve_infer_sequence(KSERVE_SEQUENCE, r->text,
+									  r->text_length);
 		return KSERVE_MORE;
 	case MEMBER_INPUT_NAME:
 		return infer_name(r, input->name);

@@ -132,6 +132,18 @@ enum kserve_step kserve_infer_read(struct kserve_infer *r, const char **at, cons
 /* All JSON was read. KSERVE_MORE: the request is valid; otherwise KSERVE_REFUSED. */
 enum kserve_step kserve_infer_end(struct kserve_infer *r);
 
+/* The number of a sequence that has a name: start with KSERVE_SEQUENCE; 0 would say that there is
+ * none. FNV-1a. */
+#define KSERVE_SEQUENCE 0xcbf29ce484222325
+static inline uint64_t kserve_infer_sequence(uint64_t hash, const void *name, uint32_t length)
+{
+	const uint8_t *bytes = name;
+
+	for (uint32_t i = 0; i < length; i++)
+		hash = (hash ^ bytes[i]) * 0x100000001b3;
+	return hash == 0 ? 1 : hash;
+}
+
 /* The owner finds a fault. <format> as for printf. Returns KSERVE_REFUSED. */
 __attribute__((format(printf, 3, 4))) enum kserve_step
 kserve_infer_refuse(struct kserve_infer *r, uint16_t status, const char *format, ...);
