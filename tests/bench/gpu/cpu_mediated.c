@@ -170,6 +170,17 @@ static void mediated_run(void *state, struct agent_model_item *items, uint32_t n
 	}
 }
 
+static void mediated_describe(const void *state, struct agent_model_description *description)
+{
+	const struct mediated *m = state;
+	int64_t up = m->graph[0].request_bytes / sizeof(float);
+	int64_t down = m->graph[0].reply_bytes / sizeof(float);
+
+	description->n_inputs = description->n_outputs = 1;
+	description->input[0] = (struct agent_model_tensor){"input0", "FP32", 1, {up}};
+	description->output[0] = (struct agent_model_tensor){"output0", "FP32", 1, {down}};
+}
+
 /* The process ends, and its context with it. */
 static void mediated_close(void *state)
 {
@@ -182,4 +193,5 @@ const struct agent_model agent_model = {
 	.open = mediated_open,
 	.run = mediated_run,
 	.close = mediated_close,
+	.describe = mediated_describe,
 };

@@ -7,6 +7,7 @@ compared with what eager PyTorch computed.
     python3 gpu_tcp.py --json gpu-tcp.json                     # beside the programs of `gpu_models.sh bundle`
     python3 gpu_tcp.py --parts loop_b8,mediated_b8,http_1_b8 --open 1,64 --rounds 1
     python3 gpu_tcp.py --model sizes:602112:4000 --build build  # no GPU: a plug-in that computes nothing
+    python3 gpu_tcp.py --framing kserve --client python --open 1,8,64   # KServe v2 by HTTP, from http.client
 
 Clients are in a network namespace of their own, behind a veth pair; the servers are in another. Wants root,
 and for all but `sizes` PyTorch, torchvision and a GPU.
@@ -260,8 +261,8 @@ class Bench:
   - {{name: fabric, device: "net_memif_fabric,role=server,{memif}", roles: [fabric], mtu: {self.fabric_mtu},
      address: 10.201.0.1/24}}
 services:
-  - {{name: bench, protocol: tcp, address: {VIP}, port: {PORT}, model: {model}, max_request: {self.up},
-     max_reply: {self.down}}}
+  - {{name: bench, protocol: tcp, framing: {self.o.framing}, address: {VIP}, port: {PORT}, model: {model},
+     max_request: {self.up}, max_reply: {self.down}}}
 lcores: [{", ".join(map(str, self.lb_cpus))}]
 idle: {"poll" if self.spin else "sleep"}
 flows: 65536
@@ -318,17 +319,22 @@ tcp: {{connections: 4096, unfinished: 256, client_percent: 100}}
         batch = rest[-1][1:]
         if kind in ("http", "httpwire"):
             self.start_http(rest[0], batch, kind == "http")
-            return f"{HOST}:{PORT}", ["--http"]
+            return f"{HOST}:{PORT}", ["--post", "/"]
         {"loop": self.start_loop, "mediated": self.start_mediated, "plugin": self.start_plugin}[kind](batch)
-        return f"{VIP}:{PORT}", []
+        name = {"loop": self.model, "mediated": "mediated", "plugin": "sizes"}[kind]
+        return f"{VIP}:{PORT}", ["--post", f"/v2/models/{name}/infer"] if self.o.framing == "kserve" else []
+
+    def client_words(self):
+        return [self.at["load"]] if self.o.client == "c" else [sys.executable, os.path.join(HERE, "gpu_http_client.py")]
 
     def ask(self, where, n_open, rate=0):
         """All clients at once. Returns answers per second and the latencies, sorted, in us."""
         clients = min(self.o.clients, n_open)
-        words = [self.at["load"], "--to", where[0], *where[1], "--requests", self.file("requests"), "--replies",
+        words = [*self.client_words(), "--to", where[0], *where[1], "--requests", self.file("requests"), "--replies",
                  self.file("replies"), "--request-bytes", str(self.up), "--reply-bytes", str(self.down), "--tolerance",
-                 str(self.tolerance), "--seconds", str(self.o.seconds), "--warm-up", str(self.o.warm_up),
-                 "--rate", str(rate / clients)] + ["--spin"] * self.spin
+                 str(self.tolerance), "--seconds", str(self.o.seconds), "--warm-up", str(self.o.warm_up)]
+        if self.o.client == "c":
+            words += ["--rate", str(rate / clients)] + ["--spin"] * self.spin
         started = []
         for i in range(clients):
             share = n_open // clients + (i < n_open % clients)
@@ -367,7 +373,7 @@ tcp: {{connections: 4096, unfinished: 256, client_percent: 100}}
         for n_open in self.o.open:
             rps, latencies = self.ask(where, n_open)
             add(f"{name}_open{n_open}", rps, latencies)
-        if rate:
+        if rate and self.o.client == "c":
             rps, latencies = self.ask(where, max(self.o.open), rate)
             add(f"{name}_at_rate", rps, latencies)
         if self.o.stats and not name.startswith("http"):
@@ -404,6 +410,7 @@ class Report:
     def write(self, bench):
         result = {"bench": "gpu-tcp", "commit": self.o.commit, "machine": machine(), "runs": self.rounds,
                   "command": " ".join(sys.argv), "reference": bench.made, "model": bench.model,
+                  "framing": self.o.framing, "client": self.o.client,
                   "request_bytes": bench.up, "reply_bytes": bench.down, "xdp": self.o.xdp, "mtu": self.o.mtu,
                   "hugepages": bench.huge, "spin": bench.spin, "answered": bench.answered, "worst": bench.worst,
                   "other_class": bench.other_class, "rate": self.rate, "failures": self.failures,
@@ -444,6 +451,8 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="resnet50", help="resnet50, superres, squeezenet, mlp, or sizes:REQUEST:REPLY")
     parser.add_argument("--parts", type=listed(str), help="KIND_bBATCH: loop, mediated, plugin, http_PROCESSES and httpwire_PROCESSES (without offloads, so that the frames are Doorbell's)")
+    parser.add_argument("--framing", choices=("length", "kserve"), default="length", help="of Doorbell; the others have HTTP")
+    parser.add_argument("--client", choices=("c", "python"), default="c", help="python: http.client, threads; wants HTTP")
     parser.add_argument("--open", type=listed(int), default=[1, 8, 32, 64], help="requests without a reply")
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--seconds", type=float, default=2, help="of each measurement")
@@ -460,6 +469,8 @@ def parse():
     parser.add_argument("--stats", help="prefix of files for the load balancer's counters, one for each part")
     parser.add_argument("--commit")
     options = parser.parse_args()
+    if options.client == "python" and options.framing != "kserve":
+        parser.error("--client python wants --framing kserve")
     if options.parts is None:
         options.parts = ["plugin_b8", "http_1_b8"] if options.model.startswith("sizes:") else \
             ["loop_b1", "loop_b8", "mediated_b8", "http_1_b8", "http_4_b8", "httpwire_4_b8"]

@@ -29,6 +29,9 @@ answers() {
 
 answers 602112 4000    # ResNet-50
 answers 200704 1806336 # super-resolution
+for client in c python; do
+    answers 602112 4000 --framing kserve --client "$client"
+done
 
 # Large replies over AF_XDP: the kernel must take all buffers of the pool, or a part of all segments is lost.
 if [ -f "$build/workers/runtime/steer.bpf.o" ]; then

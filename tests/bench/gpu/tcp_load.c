@@ -3,7 +3,7 @@
  * A client of kernel TCP sockets that asks a model, one request at a time on each connection, and
  * compares every reply with the one that is expected: byte by byte, or as float32 within a
  * tolerance. The same bytes go to Doorbell (framing `length`) and to an HTTP server (POST, kept
- * alive). One thread.
+ * alive), which may be Doorbell with framing `kserve`: a body is one raw tensor. One thread.
  */
 #include <arpa/inet.h>
 #include <err.h>
@@ -32,10 +32,12 @@
 #define LOAD_LENGTH_HEAD 8
 #define LOAD_MORE        256 /* status of `length`: more chunks of the reply follow */
 #define LOAD_PATIENCE_NS 20000000000ull
+#define LOAD_JSON_LENGTH "\r\nInference-Header-Content-Length:"
 
 struct load_options {
 	struct sockaddr_in to;
-	bool http, spin;
+	bool spin;
+	const char *post; /* a path; NULL: framing `length` */
 	const char *requests, *replies, *latencies;
 	uint32_t request_b, reply_b, open;
 	double seconds, warm_up_s, rate; /* requests per second; 0: as soon as a reply is there */
@@ -50,6 +52,7 @@ struct load_connection {
 	uint64_t begun_ns, sent;
 	char head[LOAD_HEAD_MAX];
 	uint32_t head_have;
+	uint32_t json_left;  /* bytes in front of the reply's */
 	uint32_t chunk_left; /* bytes of the reply until the next head */
 	bool last;           /* no chunk follows */
 	uint32_t got;
@@ -62,7 +65,7 @@ struct load {
 	uint32_t rows, next_row;
 	int poll;
 	struct load_connection *connection;
-	char front[256];
+	char front[512];
 	uint32_t front_b;
 	uint64_t begin_ns, measure_ns, end_ns, due_ns;
 	uint64_t asked, answered, wrong, other_class, refused;
@@ -96,11 +99,17 @@ static void load_make_front(struct load *l)
 {
 	uint32_t length = htole32(l->o.request_b);
 
-	if (l->o.http) {
-		l->front_b = (uint32_t)snprintf(l->front, sizeof(l->front),
-						"POST / HTTP/1.1\r\nHost: model\r\n"
-						"Content-Length: %u\r\n\r\n",
-						l->o.request_b);
+	if (l->o.post != NULL) {
+		int n = snprintf(l->front, sizeof(l->front),
+				 "POST %s HTTP/1.1\r\nHost: model\r\n"
+				 "Content-Type: application/octet-stream\r\n"
+				 "Inference-Header-Content-Length: 0\r\n"
+				 "Content-Length: %u\r\n\r\n",
+				 l->o.post, l->o.request_b);
+
+		if (n >= (int)sizeof(l->front))
+			errx(2, "--post: the path is too long");
+		l->front_b = (uint32_t)n;
 		return;
 	}
 	memcpy(l->front, &length, sizeof(length));
@@ -134,7 +143,7 @@ static void load_ask(struct load *l, struct load_connection *c, uint64_t begun_n
 	c->busy = true;
 	c->row = l->next_row++ % l->rows;
 	c->begun_ns = begun_ns;
-	c->sent = c->head_have = c->chunk_left = c->got = 0;
+	c->sent = c->head_have = c->json_left = c->chunk_left = c->got = 0;
 	c->last = false;
 	l->asked++;
 	load_send(l, c);
@@ -237,7 +246,7 @@ static void load_head_length(struct load *l, struct load_connection *c)
 /* The head of an HTTP response. */
 static void load_head_http(struct load *l, struct load_connection *c)
 {
-	char *line = c->head, *length;
+	char *line = c->head, *length, *json;
 
 	c->head[c->head_have] = '\0';
 	if (strncmp(line, "HTTP/1.1 200", 12) != 0) {
@@ -248,6 +257,12 @@ static void load_head_http(struct load *l, struct load_connection *c)
 	if (length == NULL)
 		errx(1, "no Content-Length in: %s", line);
 	c->chunk_left = (uint32_t)strtoul(length + strlen("\r\nContent-Length:"), NULL, 10);
+	json = strcasestr(line, LOAD_JSON_LENGTH);
+	if (json != NULL)
+		c->json_left = (uint32_t)strtoul(json + strlen(LOAD_JSON_LENGTH), NULL, 10);
+	if (c->json_left > c->chunk_left)
+		errx(1, "a body of %u bytes with JSON of %u", c->chunk_left, c->json_left);
+	c->chunk_left -= c->json_left;
 	c->last = true;
 }
 
@@ -258,7 +273,7 @@ static ssize_t load_receive_head(struct load *l, struct load_connection *c)
 	ssize_t n;
 	char *stop;
 
-	if (!l->o.http) {
+	if (l->o.post == NULL) {
 		n = recv(c->fd, c->head + c->head_have, room, 0);
 		if (n > 0 && (c->head_have += (uint32_t)n) == LOAD_LENGTH_HEAD)
 			load_head_length(l, c);
@@ -279,6 +294,17 @@ static ssize_t load_receive_head(struct load *l, struct load_connection *c)
 	return n;
 }
 
+/* The response describes its tensors; only their bytes are compared. */
+static ssize_t load_receive_json(struct load_connection *c)
+{
+	char json[LOAD_HEAD_MAX];
+	ssize_t n = recv(c->fd, json, c->json_left < sizeof(json) ? c->json_left : sizeof(json), 0);
+
+	if (n > 0)
+		c->json_left -= (uint32_t)n;
+	return n;
+}
+
 static ssize_t load_receive_body(struct load *l, struct load_connection *c)
 {
 	ssize_t n;
@@ -294,10 +320,17 @@ static ssize_t load_receive_body(struct load *l, struct load_connection *c)
 	return n;
 }
 
+static ssize_t load_receive_some(struct load *l, struct load_connection *c)
+{
+	if (c->json_left > 0)
+		return load_receive_json(c);
+	return c->chunk_left > 0 ? load_receive_body(l, c) : load_receive_head(l, c);
+}
+
 static void load_receive(struct load *l, struct load_connection *c)
 {
 	while (c->busy) {
-		ssize_t n = c->chunk_left > 0 ? load_receive_body(l, c) : load_receive_head(l, c);
+		ssize_t n = load_receive_some(l, c);
 
 		if (n < 0 && errno == EAGAIN)
 			return;
@@ -305,7 +338,7 @@ static void load_receive(struct load *l, struct load_connection *c)
 			err(1, "receive");
 		if (n == 0)
 			errx(1, "the server has closed a connection");
-		if (c->last && c->chunk_left == 0)
+		if (c->last && c->json_left == 0 && c->chunk_left == 0)
 			load_answered(l, c);
 	}
 }
@@ -439,7 +472,7 @@ static void load_take_address(struct load_options *o, char *text)
 
 static const struct option load_long_options[] = {
 	{"to", required_argument, NULL, 't'},
-	{"http", no_argument, NULL, 'h'},
+	{"post", required_argument, NULL, 'h'},
 	{"spin", no_argument, NULL, 'p'},
 	{"requests", required_argument, NULL, 'q'},
 	{"replies", required_argument, NULL, 'a'},
@@ -459,7 +492,9 @@ static void load_take_option(struct load_options *o, int option)
 {
 	switch (option) {
 	case 't': load_take_address(o, optarg); break;
-	case 'h': o->http = true; break;
+	case 'h':
+		o->post = optarg;
+		break;
 	case 'p': o->spin = true; break;
 	case 'q': o->requests = optarg; break;
 	case 'a': o->replies = optarg; break;

@@ -66,6 +66,15 @@ static void sizes_run(void *state, struct agent_model_item *items, uint32_t n)
 	}
 }
 
+static void sizes_describe(const void *state, struct agent_model_description *description)
+{
+	const struct sizes *s = state;
+
+	description->n_inputs = description->n_outputs = 1;
+	description->input[0] = (struct agent_model_tensor){"request", "UINT8", 1, {s->request}};
+	description->output[0] = (struct agent_model_tensor){"reply", "UINT8", 1, {s->reply}};
+}
+
 static void sizes_close(void *state)
 {
 	free(state);
@@ -77,4 +86,5 @@ const struct agent_model agent_model = {
 	.open = sizes_open,
 	.run = sizes_run,
 	.close = sizes_close,
+	.describe = sizes_describe,
 };
