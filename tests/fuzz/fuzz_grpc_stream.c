@@ -342,7 +342,8 @@ static void check_room(const struct grpc_room *room)
 	require(streams == STREAMS, "streams come back");
 	require(asked == ASKED, "requests come back");
 	require(TAILQ_EMPTY(&room->kserve->readers), "readers come back");
-	require(layouts[0]->users == 1 && layouts[1]->users == 1, "models come back");
+	for (unsigned int i = 0; i < SERVICES; i++)
+		require(layouts[i]->users == 1, "models come back");
 	for (unsigned int i = 0; i < GRPC_MEMORY_CLASSES; i++)
 		require(TAILQ_EMPTY(&room->memory.partly[i]), "memory comes back");
 }
@@ -386,11 +387,11 @@ static void converse(struct grpc_room *room, uint8_t reply, const uint8_t *bytes
 
 static struct grpc_room *make_room(void)
 {
-	struct kserve_room *kserve = malloc(kserve_room_bytes(READERS, ASKED, 2));
+	struct kserve_room *kserve = malloc(kserve_room_bytes(READERS, ASKED, SERVICES));
 	struct grpc_room *room =
 		aligned_alloc(64, (grpc_room_bytes(SESSIONS, STREAMS) + 63) / 64 * 64);
 
-	kserve_room_init(kserve, READERS, ASKED, 2);
+	kserve_room_init(kserve, READERS, ASKED, SERVICES);
 	kserve->version = "1";
 	kserve->streams_max = 8;
 	kserve->may_open = true;
