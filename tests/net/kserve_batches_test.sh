@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # Batches by KServe's protocol: rows of one request are answered as if each had been sent alone, in JSON and in binary,
-# by gRPC raw and typed; metadata and configuration say how many there may be.
+# by gRPC raw and typed; metadata and configuration say how many there may be. Sequences stay with their workers.
 #
 # Runs beside another: it measures no time.
 . "$(dirname "$0")/story.sh"
@@ -10,7 +10,9 @@
 /usr/bin/python3 -c 'import grpc, grpc_tools, google.protobuf' 2>/dev/null || skip "no python3-grpcio"
 topology_up "story$$" 2
 topology_config "
-  - {name: digits, protocol: tcp, framing: kserve, address: $vip, port: 8501, model: mlp, max_request: 72, max_reply: 52}"
+  - {name: digits, protocol: tcp, framing: kserve, address: $vip, port: 8501, model: mlp, max_request: 72, max_reply: 52}
+  - {name: sessions, protocol: tcp, framing: kserve, address: $vip, port: 8502, model: mlp, max_request: 72, max_reply: 52,
+     policy: round-robin, affinity: sticky, sticky_load_percent: 0}"
 start_lb
 /usr/bin/python3 -m grpc_tools.protoc -I "$root/tests/net/grpc" --python_out="$dir" inference.proto || fail "protoc"
 start_agents 2 mlp --max-batch 16 --model-args "weights=$root/gpu-agent/models/digits/digits.safetensors"
@@ -27,6 +29,18 @@ step calls
 step errors
 # Both workers had rows.
 expect "workers without a request" "$(cli --json workers list | jq '[.workers[] | select(.requests == 0)] | length')" -eq 0
+# A sequence stays with one worker, by HTTP and gRPC, whichever connections it comes by; many use both.
+requests() {
+    cli --json workers list | jq -c '[.workers[] | .requests]'
+}
+before=$(requests)
+step sequence
+expect "workers that a sequence used" "$(jq -n --argjson a "$before" --argjson b "$(requests)" \
+    '[range($a | length) | select($a[.] != $b[.])] | length')" -eq 1
+before=$(requests)
+step sequences
+expect "workers that many sequences used" "$(jq -n --argjson a "$before" --argjson b "$(requests)" \
+    '[range($a | length) | select($a[.] != $b[.])] | length')" -eq 2
 # A worker that does not answer for now: time runs out for all rows.
 kill -STOP "$pid_w1" "$pid_w2"
 step late

@@ -139,6 +139,30 @@ def step_calls():
         assert config(pb.ModelConfigRequest(name='mlp'), timeout=20).config.max_batch_size == LIMIT
 
 
+def in_sequence(name):
+    """A request of it, by a connection of its own."""
+    to = http.client.HTTPConnection(HOST, 8502, timeout=20)
+    to.request('POST', PATH + '/infer', json.dumps({'parameters': {'sequence_id': name}, 'inputs': tensors(ROWS[:1])}))
+    assert to.getresponse().status == 200
+    to.close()
+
+
+def step_sequence():
+    for _ in range(10):
+        in_sequence('user-7')
+        with grpc.insecure_channel(HOST + ':8502') as to:
+            infer = to.unary_unary('/inference.GRPCInferenceService/ModelInfer', request_serializer=lambda m: m.SerializeToString(),
+                                   response_deserializer=pb.ModelInferResponse.FromString)
+            request = asked(ROWS[:2], False)
+            request.parameters['sequence_id'].string_param = 'user-7'
+            infer(request, timeout=20)
+
+
+def step_sequences():
+    for number in range(1, 21):
+        in_sequence(number * 1000)
+
+
 def step_errors():
     for body, error in ((json.dumps({'inputs': tensors(ROWS)}), '17 rows, the model takes 1 to 16'),
                         (json.dumps({'inputs': [tensors(ROWS[:2])[0], tensors(ROWS[:3])[1]]}),
