@@ -23,6 +23,7 @@
 #include "membership/health.h"
 #include "membership/registry.h"
 #include "membership/resolve.h"
+#include "observe/access_log.h"
 #include "observe/capture.h"
 #include "observe/flow_trace.h"
 #include "observe/stats.h"
@@ -560,6 +561,20 @@ static int create_tls(struct lb *lb)
 	return 0;
 }
 
+static int create_access_log(struct lb *lb)
+{
+	const struct lb_config *config = &lb->config;
+	char error[LB_FILE_MAX + 128];
+
+	if (config->access_log[0] == '\0')
+		return 0;
+	lb->access = access_log_open(config->access_log, config->n_lcores,
+				     config->access_log_one_in, error, sizeof(error));
+	if (lb->access == NULL)
+		LB_LOG(ERR, "%s", error);
+	return lb->access == NULL ? -EINVAL : 0;
+}
+
 struct lb *lb_create(const struct lb_config *config)
 {
 	struct lb *lb = rte_zmalloc("lb", sizeof(*lb), RTE_CACHE_LINE_SIZE);
@@ -588,7 +603,8 @@ struct lb *lb_create(const struct lb_config *config)
 	lb->punt = create_ring("punt", 0, PUNT_SIZE, RING_F_SC_DEQ);
 	if (lb->services == NULL || lb->retire == NULL || lb->pool == NULL ||
 	    lb->settings == NULL || lb->punt == NULL || create_qsbr(lb) < 0 ||
-	    create_zones(lb) < 0 || read_cluster_secret(lb) < 0 || create_tls(lb) < 0)
+	    create_zones(lb) < 0 || read_cluster_secret(lb) < 0 || create_tls(lb) < 0 ||
+	    create_access_log(lb) < 0)
 		goto fail;
 	for (unsigned int i = 0; i < lb->n_lcores; i++)
 		if (create_lcore(lb, i, seed) < 0) {
@@ -665,6 +681,8 @@ void lb_destroy(struct lb *lb)
 	/* Connections have places in the memory of links. */
 	for (unsigned int i = 0; i < lb->n_lcores && lb->lcore[i] != NULL; i++)
 		edge_drain(lb->lcore[i]);
+	access_log_close(lb->access);
+	lb->access = NULL;
 	destroy_dying(lb);
 	for (unsigned int i = 0; i < WORKERS_MAX; i++)
 		for (unsigned int k = 0; k < lb->n_lcores && lb->lcore[k] != NULL; k++)
@@ -697,6 +715,12 @@ void lb_destroy(struct lb *lb)
 const struct lb_config *lb_config_get(const struct lb *lb)
 {
 	return &lb->config;
+}
+
+void lb_reopen_logs(struct lb *lb)
+{
+	if (lb->access != NULL)
+		access_log_reopen(lb->access);
 }
 
 struct worker_pool *lb_pool(struct lb *lb)

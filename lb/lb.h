@@ -37,6 +37,9 @@ void lb_destroy(struct lb *lb);
 const struct lb_config *lb_config_get(const struct lb *lb);
 struct worker_pool *lb_pool(struct lb *lb);
 
+/* The access log's file may have another name now: go on in a new one. */
+void lb_reopen_logs(struct lb *lb);
+
 /* The control thread's regular work: health, address resolution. Call every 10 to 50 ms. */
 void lb_tick(struct lb *lb);
 

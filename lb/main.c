@@ -14,6 +14,7 @@
 #include "config/config.h"
 #include "ports/eal.h"
 #include "lb.h"
+#include "observe/access_log.h"
 #include "runtime/log_sink.h"
 #include "runtime/option_table.h"
 #include "reload/certificates.h"
@@ -96,12 +97,13 @@ static void reload_tls(struct control_server *server)
 			error);
 }
 
-/* Reload the configuration and renewed certificates. The log has the results. */
+/* Reload the configuration and renewed certificates; rotated logs. The log has the results. */
 static void on_hangup(evutil_socket_t signal, short what, void *context)
 {
 	const struct service *s = context;
 	char error[512];
 
+	lb_reopen_logs(s->lb);
 	/*
 	 * The stop continues: a reload would also tell the supervisor that the load balancer is
 	 * ready.
@@ -216,6 +218,18 @@ static bool check_state_file(const char *file, const struct lb_config *config)
 	return false;
 }
 
+/* The same for the access log's file. */
+static bool check_access_log(const char *file, const struct lb_config *config)
+{
+	char why[LB_FILE_MAX + 128];
+
+	if (config->access_log[0] == '\0' ||
+	    access_log_check(config->access_log, why, sizeof(why)) == 0)
+		return true;
+	fprintf(stderr, "doorbell-lb: %s: %s\n", file, why);
+	return false;
+}
+
 static struct lb_config start_config; /* too large for a stack; lb_create() copies it */
 
 int main(int argc, char **argv)
@@ -244,7 +258,8 @@ int main(int argc, char **argv)
 	}
 	if (options.check && (!check_tls(options.config, &start_config) ||
 			      !check_certificates(options.config, &start_config) ||
-			      !check_state_file(options.config, &start_config)))
+			      !check_state_file(options.config, &start_config) ||
+			      !check_access_log(options.config, &start_config)))
 		return EXIT_FAILURE;
 	if (options.check) {
 		printf("%s: %u ports, %u services, %u lcores: good\n", options.config,

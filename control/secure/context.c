@@ -110,13 +110,17 @@ static int no_passphrase(char *buffer, int size, int writing, void *context)
 static bool use_key(SSL_CTX *context, const struct secure_files *files, char *error, size_t size)
 {
 	char first;
+	bool used;
 
 	if (secure_read_secret("key", files->key, &first, 1, error, size) < 0)
 		return false;
-	if (SSL_CTX_use_PrivateKey_file(context, files->key, SSL_FILETYPE_PEM) == 1)
+	used = SSL_CTX_use_PrivateKey_file(context, files->key, SSL_FILETYPE_PEM) == 1;
+	/* With a key of another kind than the certificate's OpenSSL forgets that. */
+	if (used && SSL_CTX_check_private_key(context) == 1)
 		return true;
 	return context_fail(error, size, "cannot use the key", files->key,
-			    ERR_GET_REASON(ERR_peek_last_error()) == X509_R_KEY_VALUES_MISMATCH
+			    used || ERR_GET_REASON(ERR_peek_last_error()) ==
+						    X509_R_KEY_VALUES_MISMATCH
 				    ? "it does not belong to the certificate"
 				    : NULL);
 }

@@ -28,6 +28,8 @@ static const struct writer_counter lcore_counters[] = {
 	WRITER_COUNTER(lb_lcore_stats, replies),
 	WRITER_COUNTER(lb_lcore_stats, notices),
 	WRITER_COUNTER(lb_lcore_stats, payload_copies),
+	WRITER_COUNTER(lb_lcore_stats, access_lines),
+	WRITER_COUNTER(lb_lcore_stats, access_dropped),
 	WRITER_COUNTER(lb_lcore_stats, polls),
 	WRITER_COUNTER(lb_lcore_stats, idle_polls),
 	WRITER_COUNTER(lb_lcore_stats, sleeps),

@@ -243,6 +243,10 @@ struct lb_config {
 	bool dcqcn;         /* react to congestion on the fabric; default true */
 	char log_level[16]; /* error, warning, notice, info, debug; default info */
 	uint8_t log_format; /* enum log_format of log_line.h; default text */
+	/* The access log's file; empty, the default: there is none. A line for one request of so
+	 * many; default 1. */
+	char access_log[LB_FILE_MAX];
+	uint32_t access_log_one_in;
 
 	/* Agents use TLS 1.3 with the first three or with the token; all empty: no protection. */
 	char agents_certificate[LB_FILE_MAX], agents_key[LB_FILE_MAX], agents_ca[LB_FILE_MAX];

@@ -351,6 +351,11 @@ static const struct config_key log_rows[] = {
 	 .choices = log_levels, .fallback = "info", LIVE},
 	{"format", &config_choice, FIELD(lb_config, log_format), .noun = "a log format",
 	 .choices = log_formats, .fallback = "text", LIVE},
+	{"access", &config_path_or_off, FIELD(lb_config, access_log),
+	 .noun = "an absolute path or off", .example = "/var/log/doorbell/access.log or off",
+	 .fallback = "off"},
+	{"access_one_in", &config_number, FIELD(lb_config, access_log_one_in),
+	 .noun = "a number of requests", .min = 1, .max = 1000000, .fallback = "1", LIVE},
 	{NULL},
 };
 

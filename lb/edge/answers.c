@@ -8,7 +8,7 @@
 #include "packet/notice.h"
 
 /* The client's time to acknowledge a packet begins. */
-static void answers_begin_wait(struct edge *e, struct edge_busy *b)
+void edge_begin_wait(struct edge *e, struct edge_busy *b)
 {
 	b->progress_ms = e->stack.now_ms;
 	if (TAILQ_NEXT(b, sending) == NULL)
@@ -25,7 +25,7 @@ static inline void answers_queue_raw(struct edge *e, struct edge_connection *c,
 
 	if (b->out == NULL) {
 		/* They may have waited long for the answer of an older request. */
-		answers_begin_wait(e, b);
+		edge_begin_wait(e, b);
 		b->out = head;
 		b->out_seq = c->tcp.snd_end;
 		b->at = NULL;
@@ -66,6 +66,9 @@ static inline void answers_hold(struct edge *e, struct edge_busy *b, uint32_t pa
 static inline void answers_let_go(struct edge *e, struct edge_busy *b, uint32_t packets)
 {
 	edge_let_reply_go(b, packets);
+	/* Answers to its PINGs, for example, are none that the client takes. */
+	if (unlikely(b->shut) && b->replies > 0)
+		return;
 	TAILQ_REMOVE(&e->sending, b, sending);
 	b->progress_ms = e->stack.now_ms;
 	if (b->replies > 0)
@@ -390,8 +393,10 @@ static void answers_continue_rewrite(struct edge *e, struct edge_rewrite *w)
 
 void edge_resume_rewrites(struct edge *e)
 {
-	while (!TAILQ_EMPTY(&e->rewrites) && e->kserve->text_left > 0)
-		answers_continue_rewrite(e, TAILQ_FIRST(&e->rewrites));
+	struct edge_rewrite *w;
+
+	while (e->write_left > 0 && (w = edge_next_rewrite(e)) != NULL)
+		answers_continue_rewrite(e, w);
 }
 
 __rte_noinline bool edge_rewrite_reply(struct edge *e, struct edge_connection *c,

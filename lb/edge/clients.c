@@ -79,7 +79,7 @@ static bool clients_is_stalled(const struct edge *e, const struct edge_busy *b)
 	const struct tcp_connection *tcp = &b->connection->tcp;
 	uint32_t ms = tcp->snd_una == tcp->snd_nxt ? CLIENTS_STALLED_MS : CLIENTS_LOST_MS;
 
-	return b->out != NULL && e->stack.now_ms - b->progress_ms >= ms;
+	return (b->out != NULL || b->shut) && e->stack.now_ms - b->progress_ms >= ms;
 }
 
 /* The connection with bytes to send that has waited longest for a packet to be acknowledged, of
@@ -167,12 +167,14 @@ void edge_press(struct edge *e, const struct edge_client *client)
 		clients_reset(e, b, LB_DROP_TCP_READER);
 }
 
-/* Do its replies keep others from getting theirs: all clients, or its own other connections? */
+/* Do its replies keep others from getting theirs: all clients, or its own other connections? What
+ * is remembered of a request by gRPC is so until its answer was taken. */
 static bool clients_is_in_the_way(const struct edge *e, const struct edge_busy *b)
 {
 	const struct edge_client *client = b->client;
 
 	return e->replies > edge_half(e->budget) ||
+	       (kserve_room_is_short(e->kserve) && b->placement.framing->emit != NULL) ||
 	       (client->stalled > b->connection->stalled && !clients_has_own_room(e, b));
 }
 
@@ -220,7 +222,7 @@ static bool clients_waits(const struct edge_busy *b)
 static bool clients_keeps_out(const struct edge *e, const struct edge_busy *b)
 {
 	return !edge_has_room(e) || edge_is_short_of_busy(e) || e->stack.helds == NULL ||
-	       (b->client->users > 1 && edge_requests_of(b->client) >= edge_promised(e->share));
+	       (b->client->users > 1 && !edge_client_has_room(e, b->client));
 }
 
 static void clients_look(struct edge *e, struct edge_busy *b)
@@ -311,6 +313,8 @@ uint32_t edge_held_packets(const struct lcore *lc)
 #define CLIENTS_FIRST_MIN 16384
 #define CLIENTS_FIRST_MAX 65535
 #define CLIENTS_FIRST_OF  16
+/* Bytes of a usual segment: of 1,500 without headers and timestamps. */
+#define CLIENTS_SEGMENT 1448
 
 void edge_clients_share(struct edge *e)
 {
@@ -319,7 +323,7 @@ void edge_clients_share(struct edge *e)
 	e->share = RTE_MAX((uint64_t)e->budget * e->known->tcp.client_percent / 100, 16u);
 	e->small = RTE_MIN(e->share, RTE_MAX(e->budget / 32, 16u));
 	e->busy_share = RTE_MAX((uint64_t)e->busies * e->known->tcp.client_percent / 100, 16u);
-	first = (uint64_t)e->share * 1448 / CLIENTS_FIRST_OF;
+	first = (uint64_t)e->share * CLIENTS_SEGMENT / CLIENTS_FIRST_OF;
 	first = RTE_MIN(RTE_MAX(first, (uint64_t)CLIENTS_FIRST_MIN), (uint64_t)CLIENTS_FIRST_MAX);
 	e->first_window = RTE_MIN(first, (uint64_t)e->known->tcp.window);
 }

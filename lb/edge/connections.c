@@ -163,6 +163,7 @@ static void connections_free_busy(struct edge *e, struct edge_connection *c)
 	if (c->stalled)
 		connections_leave_stalled(e, b);
 	b->client->sessions -= b->session;
+	e->n_sessions -= b->session;
 	edge_client_leave(e, b->client);
 	c->busy = NULL;
 	b->next = e->free_busy;
@@ -279,6 +280,8 @@ static void connections_end(struct edge *e, struct edge_connection *c)
 
 	edge_set_opening(e, c, false);
 	edge_opener_leave(e, c);
+	if (unlikely(e->lc->lb->access != NULL))
+		edge_access_lost(e, c);
 	if (unlikely(e->lc->trace != NULL))
 		trace_connection(e->lc, c->handle, TRACE_CLOSED, c->tcp.state == TCP_TIME_WAIT, 0);
 	if (flow != NULL && c->tcp.state == TCP_TIME_WAIT) {
@@ -346,7 +349,7 @@ void edge_close(struct edge *e, struct edge_connection *c)
 /* --- timers and turns ---------------------------------------------------------------------------
  */
 
-static void connections_stall(struct edge *e, struct edge_connection *c, bool stalled)
+void edge_stall(struct edge *e, struct edge_connection *c, bool stalled)
 {
 	if (stalled == c->stalled)
 		return;
@@ -373,7 +376,7 @@ static void connections_read(struct edge *e, struct edge_connection *c, bool aga
 
 	if (stalled && !c->stalled && !again)
 		connections_count_stall(e, c->busy);
-	connections_stall(e, c, stalled);
+	edge_stall(e, c, stalled);
 }
 
 static void connections_progress(struct edge *e, struct edge_connection *c, bool again)
@@ -428,7 +431,7 @@ static void connections_resume_stalled(struct edge *e)
 		e->next_stalled = TAILQ_NEXT(b, wants);
 		if (!edge_has_reply_room(e, b) && !connections_is_inside(b))
 			continue;
-		connections_stall(e, b->connection, false);
+		edge_stall(e, b->connection, false);
 		connections_progress(e, b->connection, true);
 	}
 }
@@ -584,7 +587,7 @@ bool edge_resume(struct lcore *lc)
 	connections_run_timers(e);
 	if (e->n_wait > 0)
 		connections_expire_waits(e);
-	if (unlikely(!TAILQ_EMPTY(&e->rewrites)))
+	if (unlikely(edge_next_rewrite(e) != NULL))
 		edge_resume_rewrites(e);
 	if (unlikely(!TAILQ_EMPTY(&e->rows)))
 		edge_rows_run(e);
@@ -749,7 +752,7 @@ uint64_t edge_deadline(const struct lcore *lc)
 		!TAILQ_EMPTY(&e->writing) || !TAILQ_EMPTY(&e->narrow) ||
 		(unlikely(e->tls != NULL) && edge_tls_waits(e));
 	/* Text that waits for its turn only goes on at once. */
-	if (e->text_short || !TAILQ_EMPTY(&e->rewrites) || !TAILQ_EMPTY(&e->rows) ||
+	if (e->text_short || edge_next_rewrite(e) != NULL || !TAILQ_EMPTY(&e->rows) ||
 	    (unlikely(e->tls != NULL) && edge_tls_must_go_on(e)))
 		return lc->now;
 	if (!waits && e->wheel.n == 0)

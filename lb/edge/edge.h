@@ -55,7 +55,7 @@ bool edge_take_cancel(struct lcore *lc, uint64_t *handle, uint16_t *service, uin
  * before the next call.
  */
 struct edge_wanting {
-	struct edge_large *large, *next;
+	struct edge_large *large;
 	struct flow *flow; /* NULL: it has expired, and the connection will end */
 	uint64_t since;    /* TSC */
 	uint64_t deadline; /* TSC; 0: none */
@@ -64,12 +64,13 @@ struct edge_wanting {
 	uint16_t service;
 	bool again; /* a worker that had it was lost */
 	bool may;   /* false: its client has as many unfinished ones as it may */
+	bool may_wait; /* false: also with those that are complete and wait for their worker */
 };
 bool edge_next_wanting(struct lcore *lc, struct edge_wanting *at);
-/* There are more: <at> goes on where edge_pause_wanting() left off, if that is still one of them.
- * False: there are none. */
-bool edge_resume_wanting(struct lcore *lc, struct edge_wanting *at);
-void edge_pause_wanting(struct lcore *lc, const struct edge_wanting *at);
+/* There are more: edge_next_wanting() goes on where edge_pause_wanting() left off, if that is still
+ * one of them. False: there are none. */
+bool edge_resume_wanting(struct lcore *lc);
+void edge_pause_wanting(struct lcore *lc);
 /* It has this place, which it gives back if it is not announced. */
 void edge_place(struct lcore *lc, const struct edge_wanting *at, struct link *link,
 		const struct link_place *place);
@@ -78,13 +79,23 @@ void edge_refuse_wanting(struct lcore *lc, const struct edge_wanting *at, uint8_
 			 enum lb_drop reason);
 /* Write the bytes that came for requests with places; announce those that are complete. */
 void edge_write(struct lcore *lc);
-/* The link is about to go: its places do. */
+/* The link was detached: its places are lost. */
 void edge_lose_link(struct lcore *lc, const struct link *link);
 /* The worker of this announced request is lost: it wants a place again, unless it has been sent
  * <most> times more, or its bytes are gone. False: then nothing has changed. */
 bool edge_replay(struct lcore *lc, const struct flow *flow, uint64_t tag, uint8_t most);
 /* Once per ms: ends requests that come too slowly, and resets readers that are too slow. */
 void edge_housekeeping(struct lcore *lc);
+
+/* A worker answered the request of <slot>, or its time there is over: the access log tells when. It
+ * is said before edge_reply() and edge_notice(); <flow> may be of UDP. */
+void edge_access_worker(const struct lcore *lc, const struct flow *flow, const struct slot *slot);
+static inline void edge_note_worker(const struct lcore *lc, const struct flow *flow,
+				    const struct slot *slot)
+{
+	if (unlikely(lc->lb->access != NULL))
+		edge_access_worker(lc, flow, slot);
+}
 
 /* Send what is due. Returns the number of segments. */
 unsigned int edge_transmit(struct lcore *lc);

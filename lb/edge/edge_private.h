@@ -24,10 +24,12 @@ struct edge_client {
 	uint32_t held;       /* packets, those of replies included */
 	uint32_t replies;    /* packets of replies */
 	uint32_t reserved;   /* packets of replies to come */
-	uint32_t unfinished; /* requests that have a place and are not complete */
+	uint32_t unfinished; /* requests that have a place and are not complete; */
+	uint32_t ready;      /* that are, and wait for their worker */
 	uint32_t handshakes; /* of TLS under way */
 	uint32_t sessions;   /* connections that speak HTTP/2 */
 	uint32_t reply_packets; /* of some replies: their average; 0: it had none yet */
+	struct kserve_share text;
 };
 
 /* A client's connections, whether or not something is under way. */
@@ -102,6 +104,8 @@ struct edge_request {
 	uint64_t tag;               /* the framing's */
 	uint64_t size, placed;      /* bytes; <size>: STREAM_SIZE_UNKNOWN until its END */
 	uint64_t arrived, deadline; /* TSC */
+	/* TSC, for the access log: when a worker got it, 0: none did; when it answered */
+	uint64_t given_at, back_at;
 	uint32_t number;            /* of the stream: the slot's tag */
 	uint16_t service;           /* the connection's, or one with its address */
 	uint8_t priority;
@@ -153,11 +157,14 @@ struct edge_rows {
 
 TAILQ_HEAD(edge_rows_list, edge_rows);
 
+TAILQ_HEAD(edge_rewrites, edge_rewrite);
+
 /* A chunk of a reply that its framing writes anew. */
 struct edge_rewrite {
 	struct edge_rewrite *next;       /* of its request: a younger chunk */
 	uint32_t packets;                /* that are held for it */
 	TAILQ_ENTRY(edge_rewrite) entry; /* of those that are not done, or of the free ones */
+	struct edge_rewrites *list;      /* the former */
 	struct edge_connection *connection;
 	struct edge_request *request;
 	struct stream_reply reply;
@@ -167,8 +174,6 @@ struct edge_rewrite {
 	struct rte_mbuf *text, *tail; /* what is written so far */
 	bool waits;                   /* the next chunk's text is sent together with it */
 };
-
-TAILQ_HEAD(edge_rewrites, edge_rewrite);
 
 /* The description of a service's model. */
 struct edge_layout {
@@ -215,6 +220,7 @@ struct edge_busy {
 	uint32_t out_bytes;
 	struct edge_tls *tls; /* NULL: the connection has no TLS */
 	bool emits;           /* the framing is being asked what to send */
+	bool shut; /* answers wait, and the client's windows of HTTP/2 have no room for them */
 	bool session;         /* it is counted among its client's */
 } __attribute__((aligned(64)));
 
@@ -284,9 +290,13 @@ struct edge {
 	struct edge_part *part_memory, *free_part;
 	uint32_t n_larges, n_parts; /* in use */
 	struct edge_larges wanting, filling; /* oldest first */
+	struct edge_large *checked; /* the next of those that fill a place to be looked at */
 	struct edge_links ready; /* whose workers have as many requests as they should */
 	struct edge_writes writing;
-	struct edge_large *paused; /* the next of those that want a place, if there are many */
+	uint32_t n_writing;
+	/* the next of those that want a place to be looked at; and, if there are many, the one at
+	 * which the next turn goes on */
+	struct edge_large *next_wanting, *paused;
 	/* clients with busy connections, by hash; packets held for all, and their limits */
 	struct edge_client **client_chain, *client_memory, *free_client;
 	uint32_t client_mask, n_clients;
@@ -326,8 +336,9 @@ struct edge {
 	/* text: what is read and written for the framing kserve */
 	struct kserve_room *kserve;
 	struct grpc_room *grpc; /* sessions of HTTP/2 */
+	uint32_t n_sessions;    /* open ones */
 	struct edge_rewrite *rewrite_memory;
-	struct edge_rewrites rewrites, free_rewrites;
+	struct edge_rewrites rewrites, long_rewrites, free_rewrites;
 	struct edge_streaming streaming; /* not looked at for longest first */
 	unsigned int n_streaming;
 	struct edge_rows *rows_memory;
@@ -335,10 +346,19 @@ struct edge {
 	struct edge_layout layout[LB_SERVICES_MAX];
 	uint32_t date_second; /* of the lcore's clock, when the date was written */
 	bool dated;
-	bool text_used;  /* in this turn some may have been read or written */
-	bool text_short; /* the turn before was too short for all text */
+	int32_t write_left;        /* bytes of text that may be written in this turn */
+	bool text_used;            /* in this turn some may have been read or written */
+	bool text_short;           /* the turn before was too short for all text */
 	struct edge_tls_room *tls; /* NULL: no service had TLS at the start */
 };
+
+/* The reply that is written next; NULL: none. */
+static inline struct edge_rewrite *edge_next_rewrite(const struct edge *e)
+{
+	struct edge_rewrite *w = TAILQ_FIRST(&e->rewrites);
+
+	return w != NULL ? w : TAILQ_FIRST(&e->long_rewrites);
+}
 
 /* Asks for memory that is used soon, and is seldom in the cache. */
 static inline void edge_prefetch_bytes(const void *at, size_t bytes)
@@ -384,6 +404,8 @@ struct edge_wait *edge_wait_of(const struct edge *e, const struct flow *flow);
 void edge_wait_restart(struct edge *e, struct edge_wait *w, struct flow *flow);
 /* Reads on, offers the client what can be taken, and acknowledges. */
 void edge_progress(struct edge *e, struct edge_connection *c);
+/* It goes on in a later turn, or need not. */
+void edge_stall(struct edge *e, struct edge_connection *c, bool stalled);
 /* Its segments and timers are looked at before the turn ends. */
 static inline void edge_touch(struct edge *e, struct edge_connection *c)
 {
@@ -465,6 +487,12 @@ static inline bool edge_has_room(const struct edge *e)
 {
 	return e->held < edge_commons(e) &&
 	       edge_requests_of_all(e) < edge_promised(edge_commons(e));
+}
+
+/* May requests of the client have another packet of its share? */
+static inline bool edge_client_has_room(const struct edge *e, const struct edge_client *client)
+{
+	return edge_requests_of(client) < edge_promised(e->share);
 }
 
 /* Are there few parts left for connections that become busy? */
@@ -699,6 +727,8 @@ void edge_hold_answer(struct edge *e, struct edge_busy *b, uint32_t packets);
 void edge_let_answer_go(struct edge *e, struct edge_busy *b, uint32_t packets);
 /* The same of packets that the client never was to get: that is no progress of it. */
 void edge_release_answer(struct edge *e, struct edge_busy *b, uint32_t packets);
+/* The client's time to take a packet begins. */
+void edge_begin_wait(struct edge *e, struct edge_busy *b);
 /* Queues one packet that is held already. */
 void edge_queue_held(struct edge *e, struct edge_connection *c, struct rte_mbuf *m);
 /* The request is over: unlinks and frees it. */
@@ -824,6 +854,13 @@ void edge_streams_check(struct edge *e);
 void edge_stream_cancel(struct edge_busy *b, const struct edge_request *r);
 /* Text that waits for the next chunk, which is not going to come. */
 void edge_stream_drop_text(struct edge *e, struct edge_busy *b, struct edge_request *r);
+
+/* --- access.c --------------------------------------------------------------------------------- */
+
+/* Requests are told of, if there is an access log. */
+void edge_access_begin(struct edge *e);
+/* The connection ends: those that were not answered are told of. */
+void edge_access_lost(const struct edge *e, const struct edge_connection *c);
 
 /* --- tso.c ------------------------------------------------------------------------------------ */
 

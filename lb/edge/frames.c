@@ -47,6 +47,7 @@ static bool frames_send(struct edge *e, struct edge_connection *c, struct edge_r
 			uint32_t bytes)
 {
 	while (bytes > 0) {
+		const struct rte_mbuf *whole = r->answer;
 		struct rte_mbuf *m = frames_take_packet(e, c->busy, r, bytes);
 
 		if (m == NULL)
@@ -58,6 +59,7 @@ static bool frames_send(struct edge *e, struct edge_connection *c, struct edge_r
 		}
 		bytes -= m->data_len;
 		r->answer_bytes -= m->data_len;
+		c->busy->shut &= m != whole;
 		edge_queue_held(e, c, m);
 	}
 	return true;
@@ -122,15 +124,17 @@ static bool frames_take(struct edge *e, struct edge_connection *c, struct frames
 	return true;
 }
 
-/* Requests that are over leave. */
-static void frames_free(struct edge *e, struct edge_connection *c)
+/* Requests that are over leave. Returns whether answers wait. */
+static bool frames_free(struct edge *e, struct edge_connection *c)
 {
 	struct edge_request *r, *next;
+	bool waits = false;
 
 	for (r = c->busy->first; r != NULL; r = next) {
 		next = r->next;
 		/* Of one that closes, the client says nothing any more that could let it go on. */
 		r->over |= c->ended && c->closing && r->answered && frames_unsent(c->busy) == 0;
+		waits |= r->answer != NULL;
 		if (!r->over || !edge_request_is_over(r))
 			continue;
 		frames_drop(e, c, r);
@@ -138,6 +142,26 @@ static void frames_free(struct edge *e, struct edge_connection *c)
 	}
 	if (c->busy->first == NULL)
 		c->idle_ms = e->stack.now_ms;
+	return waits;
+}
+
+/* Answers wait for the client's windows: a window that is opened for a whole packet, or an answer,
+ * begins its time anew, and nothing else does. */
+static void frames_shut(struct edge *e, struct edge_busy *b, bool shut)
+{
+	if (shut && !b->shut)
+		edge_begin_wait(e, b);
+	b->shut = shut;
+}
+
+static void frames_close(struct edge *e, struct edge_connection *c,
+			 const struct stream_emitted *out)
+{
+	if (out->fault) {
+		e->lc->stats.drop[LB_DROP_HTTP2_FAULT]++;
+		e->lc->service[c->service].stats.drops++;
+	}
+	edge_close_now(e, c);
 }
 
 /* Not more than the client takes, or has room for. */
@@ -153,13 +177,14 @@ void edge_emit_answers(struct edge *e, struct edge_connection *c)
 	struct edge_busy *b = c->busy;
 	struct frames_heads heads = {0};
 	unsigned int left = FRAMES_TURN;
+	bool may_send = true, waits;
 	struct stream_emitted out;
 
 	/* A request that is cancelled here ends in here, too. */
 	if (b->emits)
 		return;
 	b->emits = true;
-	while (left > 0 && frames_may_send(e, b) &&
+	while (left > 0 && e->n_cancels < EDGE_CANCELS && (may_send = frames_may_send(e, b)) &&
 	       b->placement.framing->emit(&b->placement.stream, &out)) {
 		left -= out.head > 0;
 		if (!frames_take(e, c, &heads, &out)) {
@@ -168,11 +193,16 @@ void edge_emit_answers(struct edge *e, struct edge_connection *c)
 			break;
 		}
 		if (out.closes)
-			edge_close_now(e, c);
+			frames_close(e, c, &out);
 	}
 	frames_send_heads(e, c, &heads);
 	b->emits = false;
-	frames_free(e, c);
+	waits = frames_free(e, c);
+	/* The walk takes some cancels at a time, and then the rest is asked for. */
+	if (unlikely(e->n_cancels == EDGE_CANCELS))
+		edge_stall(e, c, true);
+	else if (left > 0 && may_send)
+		frames_shut(e, b, waits);
 	edge_touch(e, c);
 }
 
@@ -181,9 +211,12 @@ void edge_emit_answers(struct edge *e, struct edge_connection *c)
 
 bool edge_frames_ready(const struct edge *e, const struct edge_busy *b)
 {
-	return e->kserve->text_left > 0 && e->kserve->free_asked != NULL &&
-	       e->free_request != NULL && e->lc->burst.n < LB_BURST - 1 &&
-	       e->n_cancels < EDGE_CANCELS;
+	struct kserve_room *room = e->kserve;
+
+	room->may_begin = edge_has_reply_room(e, b) && b->n_requests < e->pipeline &&
+			  kserve_room_may_ask(room);
+	return room->text_left > 0 && kserve_room_may_refuse(room) && e->free_request != NULL &&
+	       e->lc->burst.n < LB_BURST - 1 && e->n_cancels < EDGE_CANCELS;
 }
 
 bool edge_frames_are_idle(const struct edge_connection *c)

@@ -26,6 +26,8 @@
 /* ms for which a request is excused at most: else a client that fills its own share could keep a
  * place for good. */
 #define LARGE_EXCUSED_MS 60000
+/* Requests with a place looked at per ms. */
+#define LARGE_CHECKS 128
 
 /* --- memory -------------------------------------------------------------------------------------
  */
@@ -66,6 +68,14 @@ void edge_large_touch(struct edge *e, struct edge_large *l)
 		return;
 	l->to_write = true;
 	TAILQ_INSERT_TAIL(&e->writing, l, write);
+	e->n_writing++;
+}
+
+static void large_touch_no_more(struct edge *e, struct edge_large *l)
+{
+	TAILQ_REMOVE(&e->writing, l, write);
+	e->n_writing--;
+	l->to_write = false;
 }
 
 static void large_want(struct edge *e, struct edge_large *l)
@@ -78,7 +88,16 @@ static void large_want_no_more(struct edge *e, struct edge_large *l)
 {
 	if (e->paused == l)
 		e->paused = TAILQ_NEXT(l, entry);
+	if (e->next_wanting == l)
+		e->next_wanting = TAILQ_NEXT(l, entry);
 	TAILQ_REMOVE(&e->wanting, l, entry);
+}
+
+static void large_fill_no_more(struct edge *e, struct edge_large *l)
+{
+	if (e->checked == l)
+		e->checked = TAILQ_NEXT(l, entry);
+	TAILQ_REMOVE(&e->filling, l, entry);
 }
 
 /* The request is no longer one of those that hold a slot before they are complete. */
@@ -100,7 +119,10 @@ static void large_is_ready(struct edge *e, struct edge_large *l)
 		link->owed = 0;
 	}
 	TAILQ_INSERT_TAIL(&link->ready, l, write);
+	link->ready_pages += link_slot_pages(link, l->place.slot);
 	l->ready_at = e->lc->now;
+	large_is_finished(l);
+	l->busy->client->ready++;
 }
 
 static void large_is_not_ready(struct edge *e, struct edge_large *l)
@@ -108,6 +130,8 @@ static void large_is_not_ready(struct edge *e, struct edge_large *l)
 	struct link *link = l->link;
 
 	TAILQ_REMOVE(&link->ready, l, write);
+	link->ready_pages -= link_slot_pages(link, l->place.slot);
+	l->busy->client->ready--;
 	if (--link->n_ready == 0)
 		TAILQ_REMOVE(&e->ready, link, ready_entry);
 	else
@@ -121,15 +145,14 @@ static void large_leave(struct edge *e, struct edge_large *l)
 	struct lcore *lc = e->lc;
 
 	if (l->to_write)
-		TAILQ_REMOVE(&e->writing, l, write);
-	l->to_write = false;
+		large_touch_no_more(e, l);
 	if (l->announced)
 		return;
 	if (l->link == NULL)
 		return large_want_no_more(e, l);
 	if (l->ready_at != 0)
 		large_is_not_ready(e, l);
-	TAILQ_REMOVE(&e->filling, l, entry);
+	large_fill_no_more(e, l);
 	large_is_finished(l);
 	/* Detached links have left the worker's account. */
 	if (lc->link[l->link->worker] == l->link)
@@ -321,7 +344,7 @@ static int large_announce(struct edge *e, struct edge_large *l, struct flow *flo
 		trace_announced(lc, flow, r->number, l->link, l->place.slot, r->size, r->arrived);
 	l->link->client_path[l->place.slot] = c->path;
 	l->link->slot[l->place.slot].deadline = r->deadline;
-	TAILQ_REMOVE(&e->filling, l, entry);
+	large_fill_no_more(e, l);
 	large_is_finished(l);
 	l->announced = true;
 	l->link = NULL;
@@ -350,14 +373,9 @@ static void large_lose_place(struct edge *e, struct edge_large *l)
 		edge_request_fail(b, l->request, LB_NOTICE_WORKER_LOST, LB_DROP_WORKER_LOST);
 }
 
-/* ms of work in large requests that the worker should have, so that it does not run dry while this
- * lcore does something else, and small ones have little in front of them. */
-#define LARGE_AHEAD_MS 2
-
 static bool large_may_go(const struct edge *e, const struct link *link)
 {
-	return !link_is_deep(link) &&
-	       link_takes_paged(link, (float)(LARGE_AHEAD_MS * e->lc->lb->tsc_per_ms));
+	return !link_is_deep(link) && link_takes_paged(link, e->lc->lb->tsc_per_ms);
 }
 
 /* Writes what came. <followed>: bytes of another request go to the same link behind it. False: the
@@ -371,6 +389,8 @@ static bool large_write(struct edge *e, struct edge_large *l, bool followed)
 	bool announce;
 	int rc;
 
+	/* The window may open. */
+	edge_touch(e, c);
 	if (flow == NULL) /* it has expired: the connection ends */
 		return true;
 	lcore_limit_links(e->lc);
@@ -379,8 +399,6 @@ static bool large_write(struct edge *e, struct edge_large *l, bool followed)
 		edge_request_is_complete(l->request) && link->n_ready == 0 && large_may_go(e, link);
 	rc = large_write_parts(e, l, followed || announce);
 	e->lc->stats.payload_copies += link->requester.stats.copies - copies;
-	/* The window may open. */
-	edge_touch(e, c);
 	if (rc == 0 && announce)
 		rc = large_announce(e, l, flow);
 	else if (rc == 0 && edge_request_is_complete(l->request))
@@ -396,8 +414,10 @@ static bool large_announce_late(struct edge *e, struct edge_large *l)
 	struct flow *flow = edge_flow(e, l->busy->connection);
 	int rc;
 
-	if (flow == NULL) /* it has expired: the connection ends */
+	if (flow == NULL) { /* it has expired: the connection ends, and holds up no others */
+		edge_touch(e, l->busy->connection);
 		return false;
+	}
 	lcore_limit_links(e->lc);
 	lcore_mark_dirty(e->lc, l->link);
 	rc = large_announce(e, l, flow);
@@ -429,14 +449,15 @@ static bool large_is_followed(const struct edge_large *l, const struct edge_larg
 void edge_write(struct lcore *lc)
 {
 	struct edge *e = lc->edge;
-	struct edge_large *l = NULL, *last = TAILQ_LAST(&e->writing, edge_writes);
 
 	large_announce_ready(e);
-	while (l != last) {
-		l = TAILQ_FIRST(&e->writing);
-		TAILQ_REMOVE(&e->writing, l, write);
-		l->to_write = false;
-		if (!large_write(e, l, l != last && large_is_followed(l, TAILQ_FIRST(&e->writing))))
+	/* Those that have to wait for room join the end again. One that fails may end others of its
+	 * connection. */
+	for (uint32_t n = e->n_writing; n > 0 && !TAILQ_EMPTY(&e->writing); n--) {
+		struct edge_large *l = TAILQ_FIRST(&e->writing);
+
+		large_touch_no_more(e, l);
+		if (!large_write(e, l, n > 1 && large_is_followed(l, TAILQ_FIRST(&e->writing))))
 			edge_large_touch(e, l);
 	}
 }
@@ -447,13 +468,17 @@ void edge_write(struct lcore *lc)
 bool edge_next_wanting(struct lcore *lc, struct edge_wanting *at)
 {
 	struct edge *e = lc->edge;
-	struct edge_large *l = at->large == NULL ? TAILQ_FIRST(&e->wanting) : at->next;
+	struct edge_large *l = at->large == NULL ? TAILQ_FIRST(&e->wanting) : e->next_wanting;
+	uint32_t most = lc->services->tcp.unfinished;
+	const struct edge_client *client;
 
 	if (l == NULL)
 		return false;
+	client = l->busy->client;
+	/* One that is refused may end others of its connection. */
+	e->next_wanting = TAILQ_NEXT(l, entry);
 	*at = (struct edge_wanting){
 		.large = l,
-		.next = TAILQ_NEXT(l, entry),
 		.flow = edge_flow(e, l->busy->connection),
 		.hash = l->request->hash,
 		.service = l->request->service,
@@ -461,23 +486,26 @@ bool edge_next_wanting(struct lcore *lc, struct edge_wanting *at)
 		.since = l->since,
 		.deadline = l->request->deadline,
 		.again = l->replays > 0,
-		.may = l->busy->client->unfinished < lc->services->tcp.unfinished,
+		.may = client->unfinished < most,
+		.may_wait = client->unfinished + client->ready < most,
 	};
 	return true;
 }
 
-bool edge_resume_wanting(struct lcore *lc, struct edge_wanting *at)
+bool edge_resume_wanting(struct lcore *lc)
 {
-	if (at->next == NULL)
+	struct edge *e = lc->edge;
+
+	if (e->next_wanting == NULL)
 		return false;
-	if (lc->edge->paused != NULL)
-		at->next = lc->edge->paused;
+	if (e->paused != NULL)
+		e->next_wanting = e->paused;
 	return true;
 }
 
-void edge_pause_wanting(struct lcore *lc, const struct edge_wanting *at)
+void edge_pause_wanting(struct lcore *lc)
 {
-	lc->edge->paused = at->next;
+	lc->edge->paused = lc->edge->next_wanting;
 }
 
 void edge_place(struct lcore *lc, const struct edge_wanting *at, struct link *link,
@@ -513,16 +541,27 @@ void edge_refuse_wanting(struct lcore *lc, const struct edge_wanting *at, uint8_
 	edge_request_fail(at->large->busy, at->large->request, notice, reason);
 }
 
+/* The next of those that fill a place. One that ends may end others of its connection. */
+static struct edge_large *large_next_checked(struct edge *e)
+{
+	struct edge_large *l = e->checked;
+
+	if (l != NULL)
+		e->checked = TAILQ_NEXT(l, entry);
+	return l;
+}
+
 void edge_lose_link(struct lcore *lc, const struct link *link)
 {
 	struct edge *e = lc->edge;
-	struct edge_large *l, *next;
+	struct edge_large *l;
 
-	for (l = e == NULL ? NULL : TAILQ_FIRST(&e->filling); l != NULL; l = next) {
-		next = TAILQ_NEXT(l, entry);
+	if (e == NULL)
+		return;
+	e->checked = TAILQ_FIRST(&e->filling);
+	while ((l = large_next_checked(e)) != NULL)
 		if (l->link == link)
 			large_lose_place(e, l);
-	}
 }
 
 bool edge_replay(struct lcore *lc, const struct flow *flow, uint64_t tag, uint8_t most)
@@ -622,15 +661,27 @@ static void large_check(struct lcore *lc, struct edge_large *l)
 		edge_request_fail(l->busy, l->request, LB_NOTICE_TIMEOUT, LB_DROP_TCP_SLOW);
 }
 
+/* Some of them, in turn. */
+static void large_check_some(struct lcore *lc)
+{
+	struct edge *e = lc->edge;
+	struct edge_large *l;
+
+	if (e->checked == NULL)
+		e->checked = TAILQ_FIRST(&e->filling);
+	for (unsigned int left = LARGE_CHECKS; left > 0; left--) {
+		l = large_next_checked(e);
+		if (l == NULL)
+			return;
+		large_check(lc, l);
+	}
+}
+
 void edge_housekeeping(struct lcore *lc)
 {
 	struct edge *e = lc->edge;
-	struct edge_large *l = TAILQ_FIRST(&e->filling), *next;
 
-	for (; l != NULL; l = next) {
-		next = TAILQ_NEXT(l, entry);
-		large_check(lc, l);
-	}
+	large_check_some(lc);
 	edge_press_all(e);
 	edge_press_waiting(e);
 	edge_rewrite_check_readers(e);

@@ -325,6 +325,15 @@ static void requests_produce(struct edge_busy *b, const struct stream_action *ac
 		requests_no_memory(b, r);
 }
 
+static void requests_close(struct edge_busy *b, uint8_t reason)
+{
+	if (reason != 0) {
+		b->edge->lc->stats.drop[reason]++;
+		b->edge->lc->service[b->connection->service].stats.drops++;
+	}
+	edge_close_now(b->edge, b->connection);
+}
+
 /* Actions that are seldom, where a framing has others. */
 static __rte_noinline void requests_act_other(void *context, const struct stream_action *action)
 {
@@ -347,7 +356,7 @@ static __rte_noinline void requests_act_other(void *context, const struct stream
 		return action->bytes.of_request ? requests_send_of(b, action)
 						: requests_send(b, action);
 	case STREAM_CLOSE:
-		return edge_close_now(b->edge, b->connection);
+		return requests_close(b, action->reason);
 	default:
 		return;
 	}

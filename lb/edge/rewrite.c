@@ -17,21 +17,25 @@
 /* Other lcores write their counters while they are read here, by design. */
 #define RACING __attribute__((no_sanitize("thread")))
 
-/* Bytes of text in a turn, of all connections: some 30 us at worst. */
-#define REWRITE_TURN KSERVE_SLICE
-#define REWRITE_ROOM 2048 /* bytes that a call of rewrite() may write */
+/* Bytes of text that are read in a turn, of all connections, and that are written: some 20 us at
+ * worst each. Neither waits for the other. */
+#define REWRITE_TURN   KSERVE_SLICE
+#define REWRITE_WRITES 4096
+#define REWRITE_ROOM   2048 /* bytes that a call of rewrite() may write */
 #define REWRITE_HEAD HTTP_RESPONSE_MAX
 /* Packets of an answer: no more than one client may hold, or a chain may have. */
 #define REWRITE_PACKETS 60000u
 #define REWRITE_LIMIT   10000 /* ms for a head, or 64 KiB of JSON */
+#define REWRITE_SHORT   1000  /* the same while there are few readers */
 
 /* For each lcore. */
-#define REWRITE_READERS 64
+#define REWRITE_READERS 128
 #define REWRITE_ASKED   2048
+#define REWRITE_SHARE   4 /* one client may have a part of so many */
 #define REWRITE_LAYOUTS (LB_SERVICES_MAX + 32)
 /* Connections that speak HTTP/2, of one client a quarter; and streams open in them. */
 #define REWRITE_SESSIONS 128
-#define REWRITE_STREAMS  2048
+#define REWRITE_STREAMS  (REWRITE_SESSIONS * GRPC_STREAMS_HELD)
 /* Packets that a session counts as. */
 #define REWRITE_SESSION_PACKETS 16
 
@@ -39,7 +43,9 @@ _Static_assert(REWRITE_READERS * sizeof(struct kserve_reader) +
 			       REWRITE_ASKED *
 				       (sizeof(struct kserve_asked) + sizeof(struct edge_rewrite)) +
 			       REWRITE_LAYOUTS * sizeof(struct kserve_layout) +
-			       EDGE_ROWS * sizeof(struct edge_rows) + sizeof(struct kserve_room) <=
+			       EDGE_ROWS * sizeof(struct edge_rows) +
+			       REWRITE_STREAMS * sizeof(struct grpc_stream) +
+			       REWRITE_SESSIONS * GRPC_SESSION_BYTES + sizeof(struct kserve_room) <=
 		       LB_TCP_TEXT_BYTES,
 	       "memory.c counts it");
 _Static_assert(REWRITE_ROOM >= KSERVE_ANSWER_ROOM, "a call can go on");
@@ -160,6 +166,13 @@ RACING static void rewrite_count(const struct kserve_room *room, struct kserve_c
 	};
 }
 
+/* The last eighth of the sessions is for clients that have one at most. */
+static bool rewrite_may_open(const struct edge *e, const struct edge_client *client)
+{
+	return client->sessions < REWRITE_SESSIONS / REWRITE_SHARE &&
+	       (client->sessions < 2 || e->n_sessions < REWRITE_SESSIONS - REWRITE_SESSIONS / 8);
+}
+
 void edge_kserve_settings(struct edge *e, const struct edge_connection *c,
 			  struct stream_settings *settings)
 {
@@ -171,8 +184,8 @@ void edge_kserve_settings(struct edge *e, const struct edge_connection *c,
 	rewrite_select(e, c->service);
 	room->owner = c->busy;
 	room->now_ms = e->stack.now_ms;
-	room->may_open = c->busy->client->sessions < REWRITE_SESSIONS / 4;
-	room->may_begin = edge_has_reply_room(e, c->busy) && c->busy->n_requests < e->pipeline;
+	room->share = &c->busy->client->text;
+	room->may_open = rewrite_may_open(e, c->busy->client);
 	room->streams_max = RTE_MIN(e->pipeline, GRPC_STREAMS_MAX);
 	settings->kserve = room;
 	settings->max_request = e->lc->services->max_request[c->service];
@@ -185,16 +198,20 @@ int edge_rewrite_init(struct edge *e)
 				RTE_CACHE_LINE_SIZE);
 	e->rewrite_memory = rte_zmalloc("rewrites", REWRITE_ASKED * sizeof(*e->rewrite_memory), 0);
 	TAILQ_INIT(&e->rewrites);
+	TAILQ_INIT(&e->long_rewrites);
 	TAILQ_INIT(&e->free_rewrites);
 	TAILQ_INIT(&e->streaming);
 	if (e->kserve == NULL || e->rewrite_memory == NULL)
 		return -ENOMEM;
 	kserve_room_init(e->kserve, REWRITE_READERS, REWRITE_ASKED, REWRITE_LAYOUTS);
+	e->kserve->readers_max = REWRITE_READERS / REWRITE_SHARE;
+	e->kserve->asked_max = REWRITE_ASKED / REWRITE_SHARE;
 	e->kserve->version = DOORBELL_VERSION;
 	e->kserve->edge = e;
 	e->kserve->find = rewrite_find;
 	e->kserve->next = rewrite_next;
 	e->kserve->count = rewrite_count;
+	edge_access_begin(e);
 	e->grpc = rte_zmalloc("grpc", grpc_room_bytes(REWRITE_SESSIONS, REWRITE_STREAMS),
 			      RTE_CACHE_LINE_SIZE);
 	if (e->grpc == NULL ||
@@ -203,6 +220,7 @@ int edge_rewrite_init(struct edge *e)
 	for (unsigned int i = 0; i < REWRITE_ASKED; i++)
 		TAILQ_INSERT_TAIL(&e->free_rewrites, &e->rewrite_memory[i], entry);
 	e->kserve->text_left = REWRITE_TURN;
+	e->write_left = REWRITE_WRITES;
 	return 0;
 }
 
@@ -221,6 +239,7 @@ void edge_count_session(struct edge_busy *b)
 		return;
 	b->session = true;
 	b->client->sessions++;
+	b->edge->n_sessions++;
 	edge_hold(b, REWRITE_SESSION_PACKETS);
 }
 
@@ -229,14 +248,17 @@ void edge_rewrite_end_turn(struct edge *e)
 	e->text_short = e->kserve->text_left <= 0;
 	e->text_used = e->text_short;
 	e->kserve->text_left = REWRITE_TURN;
+	e->write_left = REWRITE_WRITES;
 }
 
 void edge_rewrite_check_readers(struct edge *e)
 {
+	bool few = kserve_room_readers_are_short(e->kserve);
+	uint32_t limit = few ? REWRITE_SHORT : REWRITE_LIMIT;
 	struct kserve_reader *r = TAILQ_FIRST(&e->kserve->readers);
 	struct edge_busy *b;
 
-	if (r == NULL || e->stack.now_ms - r->since_ms < REWRITE_LIMIT)
+	if (r == NULL || e->stack.now_ms - r->since_ms < limit)
 		return;
 	/* One per ms is enough: the next one is the oldest then. */
 	b = r->owner;
@@ -292,16 +314,29 @@ bool edge_append_text(struct edge *e, struct rte_mbuf **head, struct rte_mbuf **
 /* --- replies -----------------------------------------------------------------------------------
  */
 
+/* Short ones go first: a client that asks for megabytes of JSON delays only its like. */
+static struct edge_rewrites *rewrite_list(struct edge *e, const struct rte_mbuf *m)
+{
+	return m->pkt_len <= REWRITE_ROOM ? &e->rewrites : &e->long_rewrites;
+}
+
 bool edge_rewrite_begin(struct edge *e, struct edge_connection *c, struct edge_request *r,
 			const struct stream_reply *reply, struct rte_mbuf *m)
 {
 	struct edge_rewrite *w = TAILQ_FIRST(&e->free_rewrites), **at = &r->rewrite;
+	struct edge_rewrites *list;
 
 	if (w == NULL)
 		return false;
 	TAILQ_REMOVE(&e->free_rewrites, w, entry);
-	TAILQ_INSERT_TAIL(&e->rewrites, w, entry);
+	list = rewrite_list(e, m);
+	/* A younger chunk of a reply waits for those before it. */
+	if (r->rewrite != NULL)
+		list = NULL;
+	else
+		TAILQ_INSERT_TAIL(list, w, entry);
 	*w = (struct edge_rewrite){.entry = w->entry,
+				   .list = list,
 				   .connection = c,
 				   .request = r,
 				   .reply = *reply,
@@ -316,12 +351,16 @@ bool edge_rewrite_begin(struct edge *e, struct edge_connection *c, struct edge_r
 
 void edge_rewrite_end(struct edge *e, struct edge_request *r)
 {
-	struct edge_rewrite *w = r->rewrite;
+	struct edge_rewrite *w = r->rewrite, *next = w->next;
 
-	r->rewrite = w->next;
+	r->rewrite = next;
+	if (next != NULL) {
+		next->list = rewrite_list(e, next->bytes);
+		TAILQ_INSERT_TAIL(next->list, next, entry);
+	}
 	rte_pktmbuf_free(w->bytes);
 	rte_pktmbuf_free(w->text);
-	TAILQ_REMOVE(&e->rewrites, w, entry);
+	TAILQ_REMOVE(w->list, w, entry);
 	TAILQ_INSERT_HEAD(&e->free_rewrites, w, entry);
 }
 
@@ -362,6 +401,20 @@ static void rewrite_keep(struct edge_rewrite *w)
 	w->text->pkt_len += bytes->pkt_len;
 }
 
+/* Text counts for its client from the beginning. */
+static bool rewrite_append(struct edge *e, struct edge_rewrite *w, const uint8_t *text,
+			   uint32_t length)
+{
+	uint32_t before = w->text == NULL ? 0 : w->text->nb_segs, more;
+	bool fits = edge_append_text(e, &w->text, &w->tail, text, length);
+
+	more = (w->text == NULL ? 0 : w->text->nb_segs) - before;
+	w->request->reply_packets += more;
+	if (more > 0)
+		edge_hold_answer(e, w->connection->busy, more);
+	return fits;
+}
+
 /* One call of rewrite(). 1: the reply is written; 0: it is not; -ENOMEM. */
 static int rewrite_step(struct edge *e, struct edge_rewrite *w)
 {
@@ -373,8 +426,8 @@ static int rewrite_step(struct edge *e, struct edge_rewrite *w)
 
 	done = p->framing->rewrite((struct stream *)&p->stream, &w->reply, bytes, n, text,
 				   sizeof(text));
-	e->kserve->text_left -= (int32_t)done.length + 1;
-	if (!edge_append_text(e, &w->text, &w->tail, text, done.length))
+	e->write_left -= (int32_t)done.length + 1;
+	if (!rewrite_append(e, w, text, done.length))
 		return -ENOMEM;
 	if (w->text != NULL && w->text->nb_segs > RTE_MIN(e->share, REWRITE_PACKETS)) {
 		w->reply.notice = LB_NOTICE_MODEL_ERROR;
@@ -397,7 +450,12 @@ int edge_rewrite_run(struct edge *e, struct edge_rewrite *w)
 		w->tail = w->request->text_tail;
 		w->request->text = NULL;
 	}
-	while (rc == 0 && e->kserve->text_left > 0)
+	while (rc == 0 && e->write_left > 0)
 		rc = rewrite_step(e, w);
-	return rc;
+	if (rc != 0)
+		return rc;
+	/* It is not done in a turn: the others of its kind have theirs. */
+	TAILQ_REMOVE(w->list, w, entry);
+	TAILQ_INSERT_TAIL(w->list, w, entry);
+	return 0;
 }

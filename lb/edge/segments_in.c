@@ -213,7 +213,7 @@ static enum lb_drop segments_check_share(const struct edge *e, const struct edge
 	client = c != NULL && c->busy != NULL ? c->busy->client
 		 : a->flow != NULL            ? edge_client_of(e, a->flow)
 					      : NULL;
-	if (likely(room && (client == NULL || edge_requests_of(client) < edge_promised(e->share))))
+	if (likely(room && (client == NULL || edge_client_has_room(e, client))))
 		return LB_DROP_NONE;
 	if ((client == NULL || edge_client_is_small(e, client)) && e->held < e->budget)
 		return LB_DROP_NONE;

@@ -41,6 +41,7 @@ int edge_tls_init(struct edge *e)
 		return -ENOMEM;
 	TAILQ_INIT(&room->ready);
 	TAILQ_INIT(&room->opening);
+	TAILQ_INIT(&room->working);
 	room->memory = rte_zmalloc("tls_busy", e->busies * sizeof(*room->memory), 0);
 	room->session =
 		rte_zmalloc("tls_sessions", (e->connections + 1) * sizeof(*room->session), 0);
@@ -108,15 +109,26 @@ static void tls_give_up_job(struct edge *e, struct tls_job *job)
 	tls_send_job(e, job);
 }
 
+/* Its handshake has a job, or no longer. */
+static void tls_count_job(struct edge *e, struct edge_tls *t, bool counted)
+{
+	if (t->counted == counted)
+		return;
+	t->counted = counted;
+	t->busy->client->handshakes += counted ? 1 : -1;
+	if (counted)
+		TAILQ_INSERT_TAIL(&e->tls->working, t, working);
+	else
+		TAILQ_REMOVE(&e->tls->working, t, working);
+}
+
 /* The connection needs its job no longer. */
 static void tls_leave_job(struct edge *e, struct edge_tls *t)
 {
 	struct tls_job *job = t->job;
 
 	t->job = NULL;
-	if (t->counted)
-		t->busy->client->handshakes--;
-	t->counted = false;
+	tls_count_job(e, t, false);
 	if (job == NULL)
 		return;
 	if (!t->away)
@@ -220,7 +232,8 @@ bool edge_tls_is_busy(const struct edge_busy *b)
 {
 	const struct edge_tls *t = b->tls;
 
-	if (t->plain != NULL)
+	/* The keys come back, and say goodbye. */
+	if (t->plain != NULL || (t->away && edge_session(t) != NULL))
 		return true;
 	return !b->connection->closing &&
 	       (edge_tls_is_inside(b) || t->raw.held != NULL || t->job != NULL || t->rekey_in ||
@@ -264,10 +277,10 @@ void edge_tls_fail(struct edge *e, struct edge_connection *c, int alert, enum lb
 		return;
 	e->lc->stats.drop[reason]++;
 	e->lc->service[c->service].stats.drops++;
-	/* While its keys are away nothing can be said. */
+	/* While its keys are away, or the client waits for new ones, nothing can be said. */
 	if (alert >= 0 && edge_session_of(e, c) == NULL)
 		tls_send_plain_alert(e, c, alert);
-	else if (alert >= 0 && !t->away)
+	else if (alert >= 0 && !t->away && !t->rekey_out)
 		edge_tls_send_small(e, c, TLS_ALERT, fatal, sizeof(fatal));
 	c->tls_ended = true;
 	tls_end_opening(e, t);
@@ -281,8 +294,16 @@ bool edge_tls_close(struct edge *e, struct edge_connection *c)
 {
 	static const uint8_t goodbye[] = {1, TLS_CLOSE_NOTIFY};
 
-	if (c->tls_ended || edge_session_of(e, c) == NULL)
+	if (c->tls_ended)
 		return true;
+	if (edge_session_of(e, c) == NULL) {
+		/* The helper's answer would come behind the FIN. */
+		if (c->busy != NULL) {
+			tls_end_opening(e, c->busy->tls);
+			tls_leave_job(e, c->busy->tls);
+		}
+		return true;
+	}
 	if (c->busy == NULL && edge_begin(e, c) == NULL)
 		return true; /* there is no memory to say so */
 	if (c->busy->tls->plain != NULL || c->busy->tls->away)
@@ -307,16 +328,20 @@ static void tls_begin_opening(struct edge *e, struct edge_tls *t)
 }
 
 /* All jobs are used, or those of <client>: its oldest handshake ends that has got no answer for
- * long, or anyone's if that is NULL. */
+ * long, or anyone's if that is NULL. Once per ms, as thousands may wait. */
 static void tls_make_room(struct edge *e, const struct edge_client *client)
 {
-	struct edge_tls *t;
+	uint32_t *cleared_ms = client == NULL ? &e->tls->cleared_ms : &e->tls->cleared_own_ms;
 	unsigned int left = TLS_VISITS;
+	struct edge_tls *t;
 
-	TAILQ_FOREACH (t, &e->tls->opening, opening) {
-		if (left-- == 0 || e->stack.now_ms - t->begun_ms < TLS_SILENT_MS)
+	if (*cleared_ms == e->stack.now_ms)
+		return;
+	*cleared_ms = e->stack.now_ms;
+	TAILQ_FOREACH (t, &e->tls->working, working) {
+		if (left-- == 0)
 			return;
-		if (t->job == NULL || t->away || t->job->n > 0 ||
+		if (t->away || t->job->n > 0 || e->stack.now_ms - t->begun_ms < TLS_SILENT_MS ||
 		    (client != NULL && t->busy->client != client))
 			continue;
 		e->tls->counters.crowded_out++;
@@ -342,8 +367,7 @@ static bool tls_get_job(struct edge *e, struct edge_tls *t)
 		tls_make_room(e, NULL);
 		return false;
 	}
-	t->counted = opens;
-	t->busy->client->handshakes += opens;
+	tls_count_job(e, t, opens);
 	return true;
 }
 
@@ -375,20 +399,18 @@ static void tls_opened(struct edge *e, struct edge_tls *t, struct tls_job *job)
 {
 	struct edge_connection *c = t->busy->connection;
 	struct tls_counters *n = &e->tls->counters;
-	uint32_t left = job->left;
-	bool fed;
+	bool unread;
 
 	*edge_session_at(e, c) = job->session;
 	n->opened_13 += tls_is_13(job->session);
 	n->opened_12 += !tls_is_13(job->session);
 	n->resumed += job->session->resumed;
 	tls_end_opening(e, t);
-	t->job = NULL; /* so that what is left may want new keys */
-	t->busy->client->handshakes--;
-	t->counted = false;
-	fed = edge_tls_feed(t, job->bytes + job->n - left, left);
+	t->job = NULL;
+	tls_count_job(e, t, false);
+	unread = edge_tls_unread(t, job->bytes + job->n - job->left, job->left);
 	tls_give_up_job(e, job);
-	if (!fed)
+	if (!unread)
 		edge_tls_fail(e, c, TLS_INTERNAL_ERROR, LB_DROP_NO_MBUF);
 }
 

@@ -21,6 +21,8 @@ struct edge_tls {
 	struct edge_busy *busy;
 	TAILQ_ENTRY(edge_tls) ready;   /* of those that go on in the next turn */
 	TAILQ_ENTRY(edge_tls) opening; /* of those whose handshake is not over, oldest first */
+	TAILQ_ENTRY(edge_tls)
+	working; /* of these, those that have a job, in the order they got it */
 	struct placement raw;          /* records as they came; its <stream> counts what was read */
 	uint64_t in_order;             /* position of the raw stream up to which all bytes came */
 	struct tls_job *job;           /* of its handshake, or of new keys; NULL: none */
@@ -41,7 +43,9 @@ struct edge_tls_room {
 	struct tls_line *line;
 	struct edge_tls *memory, *free;
 	struct tls_session **session; /* of connections by number; NULL: no handshake is over */
-	struct edge_tls_list ready, opening;
+	struct edge_tls_list ready, opening, working;
+	/* when room for a handshake was looked for last: one of anyone's, one of a client's own */
+	uint32_t cleared_ms, cleared_own_ms;
 	uint32_t away;          /* jobs at the helper */
 	uint32_t n_opening;     /* handshakes that are not over */
 	int32_t left, left_out; /* bytes that may be read, and written, in this turn */
@@ -81,8 +85,9 @@ static inline struct tls_session *edge_session(const struct edge_tls *t)
  */
 
 void edge_tls_init_read(struct edge_tls *t);
-/* Bytes behind those of the handshake. False: no memory. */
-bool edge_tls_feed(struct edge_tls *t, const uint8_t *bytes, uint32_t n);
+/* The last <n> bytes that were read are none of the handshake's: they are the next of the raw
+ * stream again. False: no memory. */
+bool edge_tls_unread(struct edge_tls *t, const uint8_t *bytes, uint32_t n);
 void edge_tls_drop_record(struct edge_tls *t);
 
 /* --- tls_out.c -----------------------------------------------------------------------------------

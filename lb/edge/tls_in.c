@@ -16,23 +16,46 @@
 /* --- packets of the record that is being read ---------------------------------------------------
  */
 
-/* A packet for more of the record. False: no memory. */
-static bool in_add_packet(struct edge *e, struct edge_tls *t)
+/*
+ * May another packet be held for the client? Small records take more packets than the segments in
+ * which they came, so these having been admitted is not enough. Bytes of a request that has its
+ * place are not held beyond this turn.
+ */
+static bool in_has_room(struct edge *e, const struct edge_busy *b)
+{
+	if (likely(edge_requests_of(b->client) < e->share && e->held < e->budget))
+		return true;
+	edge_note_short(e);
+	return b->unwritten == 0 && edge_large_has_place(b, b->in_order);
+}
+
+/* A piece with an empty packet. NULL: no memory. */
+static struct edge_piece *in_new_piece(struct edge *e, struct edge_tls *t)
 {
 	struct edge_piece *p = e->free_piece;
 	struct rte_mbuf *m;
 
 	/* Segments that come need pieces, too. */
 	if (e->n_pieces <= EDGE_PIECES)
-		return false;
+		return NULL;
 	m = rte_pktmbuf_alloc(e->lc->packets);
 	if (m == NULL)
-		return false;
+		return NULL;
 	e->free_piece = (struct edge_piece *)p->piece.next;
 	e->n_pieces--;
 	*p = (struct edge_piece){.m = m};
 	p->piece.bytes = rte_pktmbuf_mtod(m, const uint8_t *);
 	edge_hold(t->busy, 1);
+	return p;
+}
+
+/* A packet for more of the record. False: no memory. */
+static bool in_add_packet(struct edge *e, struct edge_tls *t)
+{
+	struct edge_piece *p = in_has_room(e, t->busy) ? in_new_piece(e, t) : NULL;
+
+	if (p == NULL)
+		return false;
 	*t->record_tail = p;
 	t->record_tail = (struct edge_piece **)&p->piece.next;
 	return true;
@@ -120,19 +143,13 @@ static void in_alert(struct edge *e, struct edge_tls *t, const uint8_t *bytes, u
 	edge_tls_fail(e, c, -1, LB_DROP_TCP_TLS);
 }
 
-/* New keys, which the helper derives: until then nothing more is read. */
+/* New keys, which the helper derives: until then nothing more is read. Ours, if the client wants
+ * that, are replaced before the next bytes for it: an answer for each would fill the memory for a
+ * client that does not read them. */
 static void in_key_update(struct edge *e, struct edge_tls *t, const uint8_t *bytes)
 {
-	static const uint8_t answer[KEY_UPDATE_BYTES] = {KEY_UPDATE, 0, 0, 1, 0};
-	struct edge_connection *c = t->busy->connection;
-
 	t->rekey_in = true;
-	/* Ours may be due at the same time: once is enough. */
-	if (bytes[4] == 1 && !t->rekey_out) {
-		if (!edge_tls_send_small(e, c, TLS_HANDSHAKE, answer, sizeof(answer)))
-			return edge_tls_fail(e, c, TLS_INTERNAL_ERROR, LB_DROP_NO_MBUF);
-		t->rekey_out = true;
-	}
+	edge_session(t)->update_due |= bytes[4] == 1;
 	edge_tls_ask(e, t);
 }
 
@@ -154,13 +171,16 @@ static void in_handshake(struct edge *e, struct edge_tls *t, const uint8_t *byte
 static void in_record(struct edge *e, struct edge_tls *t)
 {
 	struct edge_connection *c = t->busy->connection;
-	const struct tls_session *s = edge_session_of(e, c);
+	struct tls_session *s = edge_session_of(e, c);
 	const uint8_t *bytes = t->record == NULL ? NULL : t->record->piece.bytes;
 	uint32_t n = s->content;
 
 	e->tls->counters.records_in++;
 	if (n > TLS_PLAIN_MAX)
 		return edge_tls_fail(e, c, TLS_RECORD_OVERFLOW, LB_DROP_TCP_TLS);
+	s->useless = s->type == TLS_DATA && n > 0 ? 0 : s->useless + 1;
+	if (s->useless > TLS_USELESS_MAX)
+		return edge_tls_fail(e, c, TLS_UNEXPECTED_MESSAGE, LB_DROP_TCP_TLS);
 	if (s->type == TLS_DATA)
 		return in_deliver(t, n);
 	if (s->type == TLS_ALERT)
@@ -175,7 +195,8 @@ static void in_record(struct edge *e, struct edge_tls *t)
 /* May the record layer go on with this connection now? */
 static bool in_may_go_on(const struct edge_tls *t)
 {
-	return !t->starved && !t->away && !t->rekey_in && t->raw.stream.position != STREAM_CLOSED;
+	return !t->starved && !t->away && !t->rekey_in && t->raw.stream.position != STREAM_CLOSED &&
+	       t->busy->edge->tls->left > 0;
 }
 
 /* Decrypts of the <n> bytes what may be. Returns how many were read. */
@@ -209,14 +230,6 @@ static uint32_t in_decrypt(struct edge *e, struct edge_tls *t, const uint8_t *by
 		}
 	}
 	return taken;
-}
-
-bool edge_tls_feed(struct edge_tls *t, const uint8_t *bytes, uint32_t n)
-{
-	struct edge *e = t->busy->edge;
-
-	/* They are few: a job's. */
-	return in_decrypt(e, t, bytes, n) == n || !t->starved;
 }
 
 /* --- the raw stream ----------------------------------------------------------------------------
@@ -256,11 +269,8 @@ static bool in_ready(void *context)
 	struct edge_busy *b = context;
 	struct edge_tls *t = b->tls;
 
-	if (!in_may_go_on(t))
-		return false;
-	if (edge_session(t) != NULL)
-		return b->edge->tls->left > 0;
-	return t->job != NULL && t->job->n < TLS_JOB_BYTES;
+	return in_may_go_on(t) &&
+	       (edge_session(t) != NULL || (t->job != NULL && t->job->n < TLS_JOB_BYTES));
 }
 
 static void in_release(void *context, struct placement_piece *piece)
@@ -275,6 +285,29 @@ void edge_tls_init_read(struct edge_tls *t)
 	in_reset_record(t);
 	placement_init(&t->raw, &in_framing, &in_ops, t->busy);
 	t->raw.stream.own = t;
+}
+
+bool edge_tls_unread(struct edge_tls *t, const uint8_t *bytes, uint32_t n)
+{
+	uint64_t end = t->raw.stream.position;
+	struct edge *e = t->busy->edge;
+	struct edge_piece *p;
+
+	t->raw.stream.position -= n;
+	/* A piece of which some is not read yet still has them, or the last of them. */
+	if (t->raw.held != NULL && t->raw.held->position < end)
+		end = t->raw.held->position;
+	for (uint64_t at = t->raw.stream.position; at < end; at += p->piece.length) {
+		p = in_new_piece(e, t);
+		if (p == NULL)
+			return false;
+		p->piece.position = at;
+		p->piece.length = RTE_MIN(end - at, e->gather_max);
+		memcpy(rte_pktmbuf_mtod(p->m, uint8_t *), bytes, p->piece.length);
+		bytes += p->piece.length;
+		placement_take(&t->raw, &p->piece);
+	}
+	return true;
 }
 
 void edge_tls_take(struct edge_busy *b, struct edge_piece *p)

@@ -190,19 +190,31 @@ static bool out_write_one(struct edge *e, struct edge_connection *c)
 	return true;
 }
 
-/* Keys that have encrypted much are replaced; the client is told. */
+/*
+ * Keys that have encrypted much are replaced, and those of which the client has asked it; the
+ * client is told. TLS 1.2 has no way to replace them: the connection ends when what was asked is
+ * answered, for which there is as much left again (RFC 9325, 4.4). True: new keys are due.
+ */
 static bool out_is_worn(struct edge *e, struct edge_connection *c)
 {
 	static const uint8_t update[] = {OUT_KEY_UPDATE, 0, 0, 1, 0};
+	struct tls_session *s = edge_session_of(e, c);
 	struct edge_tls *t = c->busy->tls;
 
-	if (likely(edge_session_of(e, c)->out.number < TLS_KEY_RECORDS) ||
-	    !tls_is_13(edge_session_of(e, c)))
+	if (likely(s->out.number < TLS_KEY_RECORDS && !s->update_due))
 		return false;
-	if (edge_tls_send_small(e, c, TLS_HANDSHAKE, update, sizeof(update))) {
-		t->rekey_out = true;
-		edge_tls_ask(e, t);
+	if (!tls_is_13(s)) {
+		if (s->out.number == TLS_KEY_RECORDS && !c->closing)
+			edge_close(e, c);
+		return false;
 	}
+	if (!edge_tls_send_small(e, c, TLS_HANDSHAKE, update, sizeof(update))) {
+		edge_tls_enlist(e, t);
+		return true;
+	}
+	s->update_due = false;
+	t->rekey_out = true;
+	edge_tls_ask(e, t);
 	return true;
 }
 

@@ -19,6 +19,8 @@ struct kserve_asked *grpc_call_ask(struct grpc_call *c, struct grpc_stream *s)
 
 	a->call = s;
 	a->number = c->stream->requests++;
+	a->is_grpc = true;
+	a->endpoint = grpc_rpc_name(s->rpc);
 	s->asked = a;
 	s->open++;
 	return a;
@@ -59,6 +61,8 @@ void grpc_call_refuse(struct grpc_call *c, struct grpc_stream *s, uint16_t statu
 	va_end(arguments);
 	a->status = status;
 	a->reading = false;
+	if (s->reads == GRPC_READS_INFER && s->reader != NULL)
+		kserve_room_keep_id(a, &s->reader->infer);
 	action->refuse.tag = (uintptr_t)a;
 	call_set_refusal(action, status);
 	grpc_call_let_go(s);
@@ -74,6 +78,7 @@ static void call_send(struct grpc_call *c, struct grpc_stream *s, const struct g
 	uint32_t length = (uint32_t)(out->at - c->room->scratch);
 
 	grpc_prefix_write(c->room->scratch, length - GRPC_PREFIX);
+	kserve_room_tell(c->stream, a, GRPC_OK, length - GRPC_PREFIX);
 	action->bytes.at = c->room->scratch;
 	action->bytes.length = length;
 	action->bytes.of_request = true;
@@ -99,7 +104,9 @@ static bool call_find_model(const struct grpc_call *c, const struct grpc_names *
 /* Is the call about a model, not about all? */
 static bool call_is_of_model(const struct grpc_stream *s, const struct grpc_names *names)
 {
-	return s->rpc == GRPC_HEALTH_CHECK ? names->name[0] != '\0' : s->rpc >= GRPC_MODEL_READY;
+	if (s->rpc == GRPC_HEALTH_CHECK || s->rpc == GRPC_MODEL_STATISTICS)
+		return names->name[0] != '\0';
+	return s->rpc >= GRPC_MODEL_READY && s->rpc != GRPC_REPOSITORY_INDEX;
 }
 
 static void call_describe(struct grpc_call *c, struct grpc_stream *s, struct grpc_out *out)
@@ -119,6 +126,35 @@ static void call_describe(struct grpc_call *c, struct grpc_stream *s, struct grp
 	call_send(c, s, out);
 }
 
+/* Statistics of the current model, or of all. */
+static void call_count(struct grpc_call *c, struct grpc_stream *s, bool all, struct grpc_out *out)
+{
+	struct kserve_room *room = c->room;
+	struct kserve_model *m;
+
+	if (all)
+		kserve_room_rewind(room);
+	do {
+		m = kserve_room_known(room);
+		room->count(room, &m->counters);
+		grpc_write_statistics(out, m);
+	} while (all && room->next(room));
+	call_send(c, s, out);
+}
+
+/* The models of the address; with <ready> those that have workers. */
+static void call_list(struct grpc_call *c, struct grpc_stream *s, bool ready, struct grpc_out *out)
+{
+	struct kserve_room *room = c->room;
+
+	kserve_room_rewind(room);
+	do {
+		if (!ready || room->serving)
+			grpc_write_index(out, kserve_room_known(room));
+	} while (room->next(room));
+	call_send(c, s, out);
+}
+
 /* The message of a call that the load balancer answers has come. */
 static void call_answer(struct grpc_call *c, struct grpc_stream *s)
 {
@@ -135,8 +171,14 @@ static void call_answer(struct grpc_call *c, struct grpc_stream *s)
 		return grpc_call_refuse(c, s, 404, "there is no model '%s'%s%s here", names.name,
 					names.version[0] != '\0' ? " of version " : "",
 					names.version);
+	if (of_model)
+		kserve_room_found(s->asked);
 	if (s->rpc == GRPC_MODEL_METADATA || s->rpc == GRPC_MODEL_CONFIG)
 		return call_describe(c, s, &out);
+	if (s->rpc == GRPC_MODEL_STATISTICS)
+		return call_count(c, s, !of_model, &out);
+	if (s->rpc == GRPC_REPOSITORY_INDEX)
+		return call_list(c, s, names.ready, &out);
 	ready = of_model ? c->room->serving : kserve_room_all_serve(c->room);
 	if (s->rpc == GRPC_SERVER_METADATA)
 		grpc_write_server(&out, "doorbell", c->room->version);
@@ -157,7 +199,7 @@ static void call_begin(struct grpc_call *c, struct grpc_stream *s)
 
 	s->got = 0;
 	s->left = grpc_prefix_length(s->prefix);
-	grpc_call_ask(c, s);
+	grpc_call_ask(c, s)->bytes_in = s->left;
 	if (s->prefix[0] > 1 || (compressed && !s->has_encoding))
 		return grpc_call_refuse(c, s, 500, "the prefix of a message is not valid");
 	if (compressed)

@@ -64,6 +64,7 @@ static bool tensors_find_service(struct grpc_call *c, struct grpc_stream *s)
 		grpc_call_refuse(c, s, 404, "there is no model '%s' here", model);
 		return false;
 	}
+	kserve_room_found(s->asked);
 	if (tensors_is_refused(c, s))
 		return false;
 	s->asked->layout = room->layout;
@@ -148,6 +149,11 @@ static bool tensors_produce_held(struct grpc_call *c, struct grpc_stream *s)
 	if (r->held_bytes == 0)
 		return true;
 	if (r->held_bytes != r->held_to - r->held_from) {
+		/* One that is missing leaves a gap, too. */
+		if (kserve_match_end(&s->asked->layout->model, &r->infer) == KSERVE_REFUSED) {
+			grpc_call_refuse(c, s, r->infer.status, "%s", r->infer.error);
+			return false;
+		}
 		grpc_call_refuse(c, s, 501,
 				 "inputs around others of the model; send them in its order");
 		return false;
@@ -273,9 +279,7 @@ static void tensors_choose_outputs(struct grpc_stream *s)
 		a->output[i] = infer->outputs > 0
 				       ? (uint8_t)kserve_match_output(m, infer->output[i].name)
 				       : i;
-	memcpy(a->id, infer->id, infer->id_length);
-	a->id_length = infer->id_length;
-	a->has_id = infer->has_id;
+	kserve_room_keep_id(a, infer);
 	a->says_final = infer->empty_final && s->rpc == GRPC_MODEL_STREAM_INFER;
 }
 

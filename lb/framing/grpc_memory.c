@@ -42,6 +42,7 @@ void grpc_memory_init(struct grpc_memory *m, uint32_t sessions, uint32_t usual, 
 
 	memset(m, 0, sizeof(*m));
 	m->budget = budget;
+	m->client_budget = (uint32_t)(grpc_memory_bytes(sessions, usual) / 4);
 	TAILQ_INIT(&m->free_pages);
 	for (unsigned int i = 0; i < GRPC_MEMORY_CLASSES; i++)
 		TAILQ_INIT(&m->partly[i]);
@@ -137,16 +138,29 @@ static void memory_give_small(struct grpc_memory *m, void *at)
 	TAILQ_INSERT_HEAD(&m->free_pages, page, entry);
 }
 
+static void memory_count(struct grpc_account *a, uint32_t bytes)
+{
+	a->used += bytes;
+	if (a->client_used != NULL)
+		*a->client_used += bytes;
+}
+
+static bool memory_may_take(const struct grpc_account *a, size_t size)
+{
+	return size <= LARGE_SIZE && a->used + size <= a->memory->budget &&
+	       (a->client_used == NULL || *a->client_used + size <= a->memory->client_budget);
+}
+
 void *grpc_memory_take(size_t size, void *account)
 {
 	struct grpc_account *a = account;
 	void *at;
 
-	if (size > LARGE_SIZE || a->used + size > a->memory->budget)
+	if (!memory_may_take(a, size))
 		return NULL;
 	at = size <= LARGEST ? memory_take_small(a->memory, size) : memory_take_large(a->memory);
 	if (at != NULL)
-		a->used += memory_size(a->memory, at);
+		memory_count(a, memory_size(a->memory, at));
 	return at;
 }
 
@@ -170,7 +184,7 @@ void grpc_memory_give(void *at, void *account)
 
 	if (at == NULL)
 		return;
-	a->used -= memory_size(a->memory, at);
+	memory_count(a, -memory_size(a->memory, at));
 	if (memory_is_small(a->memory, at))
 		return memory_give_small(a->memory, at);
 	piece->next = a->memory->free_large;

@@ -2,8 +2,9 @@
 /*
  * Memory of an lcore for sessions of HTTP/2, of a fixed size, with an account for each session. The
  * library that reads and writes frames asks for pieces of many sizes; no session can have more than
- * its budget. Pieces of up to 4 KiB come from pages of one size each, larger ones, of which a
- * session needs one for a frame, are all as large as the largest. Belongs to its lcore.
+ * its budget, and all of a client no more than a quarter of the memory. Pieces of up to 4 KiB come
+ * from pages of one size each, larger ones, of which a session needs one for a frame, are all as
+ * large as the largest. Belongs to its lcore.
  */
 #ifndef LB_GRPC_MEMORY_H
 #define LB_GRPC_MEMORY_H
@@ -25,6 +26,7 @@ struct grpc_memory {
 	struct grpc_pages free_pages, partly[GRPC_MEMORY_CLASSES];
 	struct grpc_piece *free_large;
 	uint32_t budget; /* bytes of one session */
+	uint32_t client_budget; /* bytes of all sessions of one client */
 	uint8_t *first_page, *pages_end;
 };
 
@@ -32,6 +34,7 @@ struct grpc_memory {
 struct grpc_account {
 	struct grpc_memory *memory;
 	uint32_t used; /* bytes */
+	uint32_t *client_used; /* of all sessions of its client; NULL: they are not counted */
 };
 
 /* Bytes for so many sessions, which have <usual> bytes of small pieces each. */

@@ -197,6 +197,14 @@ static enum grpc_status answer_status(const struct kserve_asked *a, uint8_t noti
 	return a->status != 0 ? grpc_status_of_http(a->status) : grpc_status_of_notice(notice);
 }
 
+/* The owner is told: <length> bytes are the message, its prefix included. */
+static void answer_tell(const struct stream *s, const struct kserve_asked *a, uint8_t notice,
+			uint32_t length)
+{
+	kserve_room_tell(s, a, (uint16_t)answer_status(a, notice),
+			 length > GRPC_PREFIX ? length - GRPC_PREFIX : 0);
+}
+
 /* An answer that is an error. Returns the bytes that go in front of nothing. */
 static uint32_t answer_error(struct grpc_stream *g, struct kserve_asked *a, uint8_t notice,
 			     uint8_t *at)
@@ -253,16 +261,20 @@ struct stream_piece grpc_reply(struct stream *s, struct stream_reply *reply, uin
 	kserve_reply_note_row(a, reply);
 	if (g == NULL) { /* the client has given it up */
 		a->answered = !reply->more;
-		if (a->answered)
-			kserve_room_forget(s, a);
+		if (!a->answered)
+			return piece;
+		answer_tell(s, a, LB_NOTICE_CANCELLED, 0);
+		kserve_room_forget(s, a);
 		return piece;
 	}
 	if (!error && reply->length > 0) {
+		a->said += reply->length;
 		piece.bytes = reply->length;
 		grpc_stream_respond(g, a, reply->length);
 	}
 	if (error || !reply->more) {
 		piece.head = answer_end(g, a, reply, at);
+		answer_tell(s, a, reply->notice, (uint32_t)a->said + piece.head);
 		return piece;
 	}
 	/* The next piece is a message of its own. */
@@ -300,6 +312,8 @@ static bool emit_end(struct stream *s, struct grpc_stream *g, struct stream_emit
 		out->tag = (uintptr_t)a;
 		a->call = NULL;
 		a->reading = false;
+		if (!told)
+			kserve_room_tell(s, a, GRPC_CANCELLED, 0);
 		if (!out->cancels)
 			kserve_room_forget(s, a);
 		if (told)
@@ -402,5 +416,6 @@ bool grpc_emit(struct stream *s, struct stream_emitted *out)
 	if (!TAILQ_EMPTY(&g->ended) || (g->dead && !TAILQ_EMPTY(&g->streams)))
 		return grpc_emit(s, out);
 	out->closes = emit_is_over(g) && s->position != STREAM_CLOSED;
+	out->fault = out->closes && g->fault;
 	return out->closes;
 }

@@ -4,13 +4,18 @@
 #include <errno.h>
 #include <string.h>
 
-/* Bytes of small pieces that a session has usually, and of all pieces at most. A session takes 10
- * KiB at rest, an open stream up to 1 KiB with its answer, a head some 500 bytes. */
-#define SESSION_USUAL  24576
+/* Bytes of all pieces of a session at most. It takes 10 KiB at rest, an open stream up to 1 KiB
+ * with its answer, a head some 500 bytes. */
 #define SESSION_BUDGET 131072
 #define STREAM_WINDOW  (4u << 20)
 #define HEAD_MAX       8192 /* bytes of a head, as told to clients */
-/* Floods that end the connection: answers that wait to be sent, resets, and entries of SETTINGS. */
+/* Bytes of text that take as long as to begin a stream and to end it. */
+#define STREAM_AS_TEXT 256
+/* So many bytes of a field, which nghttp2 checks, take as long as one of text. */
+#define FIELD_AS_TEXT 4
+#define FIELD_EXTRA   32 /* RFC 7541, 4.1 */
+/* Floods that end the connection: answers that wait to be sent, resets by either side, and entries
+ * of SETTINGS. */
 #define ACKS_MAX        32
 #define SETTINGS_MAX    16
 #define RESETS_BURST    1000
@@ -33,8 +38,18 @@ static const struct {
 	{"/inference.GRPCInferenceService/ServerLive", GRPC_SERVER_LIVE},
 	{"/inference.GRPCInferenceService/ServerReady", GRPC_SERVER_READY},
 	{"/inference.GRPCInferenceService/ServerMetadata", GRPC_SERVER_METADATA},
+	{"/inference.GRPCInferenceService/ModelStatistics", GRPC_MODEL_STATISTICS},
+	{"/inference.GRPCInferenceService/RepositoryIndex", GRPC_REPOSITORY_INDEX},
 	{"/grpc.health.v1.Health/Check", GRPC_HEALTH_CHECK},
 };
+
+const char *grpc_rpc_name(uint8_t rpc)
+{
+	for (size_t i = 0; i < sizeof(session_rpcs) / sizeof(session_rpcs[0]); i++)
+		if (session_rpcs[i].rpc == rpc)
+			return strrchr(session_rpcs[i].path, '/') + 1;
+	return NULL;
+}
 
 static bool session_is(const uint8_t *bytes, size_t n, const char *text)
 {
@@ -59,13 +74,28 @@ static bool session_is_grpc(const uint8_t *value, size_t n)
 		(n >= length + 6 && memcmp(value + length, "+proto", 6) == 0));
 }
 
+/* A byte of a head can stand for a field of 4 KiB, which was sent once: nghttp2 looks at all of it
+ * each time. False: it is too much. */
+static bool session_count_field(struct grpc_session *g, struct grpc_stream *s, size_t bytes)
+{
+	g->room->kserve->text_left -= (int32_t)(bytes / FIELD_AS_TEXT + 1);
+	s->head_bytes += (uint32_t)bytes + FIELD_EXTRA;
+	return s->head_bytes <= HEAD_MAX;
+}
+
 static int session_on_header(nghttp2_session *h2, const nghttp2_frame *frame, const uint8_t *name,
 			     size_t name_length, const uint8_t *value, size_t n, uint8_t flags,
 			     void *user)
 {
 	struct grpc_stream *s = nghttp2_session_get_stream_user_data(h2, frame->hd.stream_id);
 
-	if (s == NULL || s->reads != GRPC_READS_HEAD)
+	if (s == NULL)
+		return 0;
+	/* The stream is reset, and the rest of the head only read for what it says of later ones.
+	 */
+	if (!session_count_field(user, s, name_length + n))
+		return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+	if (s->reads != GRPC_READS_HEAD)
 		return 0;
 	if (session_is(name, name_length, ":path"))
 		session_path(s, value, n);
@@ -88,9 +118,14 @@ static int session_on_begin(nghttp2_session *h2, const nghttp2_frame *frame, voi
 
 	if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
 		return 0;
-	if (s == NULL || g->drains)
+	g->room->kserve->text_left -= STREAM_AS_TEXT;
+	/* A client that reads nothing learns of no end, and may not have all streams by ending
+	 * them.
+	 */
+	if (s == NULL || g->drains || g->n_streams == GRPC_STREAMS_HELD)
 		return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 	TAILQ_REMOVE(&g->room->free_streams, s, entry);
+	g->n_streams++;
 	memset(s, 0, sizeof(*s));
 	s->session = g;
 	s->id = frame->hd.stream_id;
@@ -219,11 +254,39 @@ static int session_send_answer(nghttp2_session *h2, nghttp2_frame *frame, const 
 	return NGHTTP2_ERR_PAUSE;
 }
 
-/* The answer ended before the client did: it need not send the rest (RFC 9113, 8.1). */
+/*
+ * A stream was reset because of what the client sent. That ends a call as the client's own reset
+ * does, and is bounded as that is: else a client has ever more calls under way than streams
+ * (CVE-2025-8671).
+ */
+static void session_count_reset(struct grpc_session *g)
+{
+	uint32_t now = g->room->kserve->now_ms, more;
+
+	more = (now - g->resets_ms) * RESETS_A_SECOND / 1000;
+	if (now - g->resets_ms > RESETS_BURST * 1000 / RESETS_A_SECOND)
+		more = RESETS_BURST;
+	if (more > 0)
+		g->resets_ms = now;
+	g->resets_left =
+		g->resets_left + more > RESETS_BURST ? RESETS_BURST : g->resets_left + more;
+	if (g->resets_left == 0)
+		g->dead = g->fault = true;
+	else
+		g->resets_left--;
+}
+
 static int session_on_sent(nghttp2_session *h2, const nghttp2_frame *frame, void *user)
 {
+	struct grpc_session *g = user;
 	struct grpc_stream *s;
 
+	if (frame->hd.type == NGHTTP2_RST_STREAM &&
+	    frame->rst_stream.error_code != NGHTTP2_NO_ERROR)
+		session_count_reset(g);
+	if (frame->hd.type == NGHTTP2_GOAWAY && frame->goaway.error_code != NGHTTP2_NO_ERROR)
+		g->fault = true;
+	/* The answer ended before the client did: it need not send the rest (RFC 9113, 8.1). */
 	if (frame->hd.type != NGHTTP2_HEADERS || (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) == 0)
 		return 0;
 	s = nghttp2_session_get_stream_user_data(h2, frame->hd.stream_id);
@@ -287,7 +350,7 @@ void grpc_stream_end(struct grpc_stream *s, enum grpc_status status, const char 
 
 struct grpc_session *grpc_session_open(struct grpc_room *room, uint32_t streams)
 {
-	struct grpc_account account = {&room->memory, 0};
+	struct grpc_account account = {&room->memory, 0, &room->kserve->share->session_bytes};
 	struct grpc_session *g = grpc_memory_take_zeroed(1, sizeof(*g), &account);
 	const nghttp2_settings_entry settings[] = {
 		{NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, streams},
@@ -304,6 +367,8 @@ struct grpc_session *grpc_session_open(struct grpc_room *room, uint32_t streams)
 	g->account = account;
 	g->room = room;
 	g->magic = NGHTTP2_CLIENT_MAGIC_LEN;
+	g->resets_left = RESETS_BURST;
+	g->resets_ms = room->kserve->now_ms;
 	TAILQ_INIT(&g->streams);
 	TAILQ_INIT(&g->ended);
 	mem.mem_user_data = &g->account;
@@ -323,6 +388,7 @@ void grpc_stream_free(struct grpc_stream *s)
 
 	TAILQ_REMOVE(&g->ended, s, entry);
 	TAILQ_INSERT_HEAD(&g->room->free_streams, s, entry);
+	g->n_streams--;
 }
 
 void grpc_session_close(struct grpc_session *g)
@@ -343,7 +409,7 @@ void grpc_session_feed(struct grpc_session *g, const uint8_t *bytes, uint32_t le
 		uint32_t n = length < sizeof(zeros) ? length : (uint32_t)sizeof(zeros);
 
 		if (nghttp2_session_mem_recv(g->h2, bytes == NULL ? zeros : bytes, n) < 0)
-			g->dead = true;
+			g->dead = g->fault = true;
 		length -= n;
 		bytes = bytes == NULL ? NULL : bytes + n;
 	}
@@ -359,7 +425,7 @@ static size_t room_memory(void)
 
 size_t grpc_room_bytes(uint32_t sessions, uint32_t streams)
 {
-	return room_memory() + grpc_memory_bytes(sessions, SESSION_USUAL) +
+	return room_memory() + grpc_memory_bytes(sessions, GRPC_SESSION_USUAL) +
 	       streams * sizeof(struct grpc_stream);
 }
 
@@ -391,8 +457,8 @@ int grpc_room_init(struct grpc_room *room, struct kserve_room *kserve, uint32_t 
 	struct grpc_stream *stream;
 
 	memset(room, 0, sizeof(*room));
-	grpc_memory_init(&room->memory, sessions, SESSION_USUAL, SESSION_BUDGET, at);
-	stream = (void *)(at + grpc_memory_bytes(sessions, SESSION_USUAL));
+	grpc_memory_init(&room->memory, sessions, GRPC_SESSION_USUAL, SESSION_BUDGET, at);
+	stream = (void *)(at + grpc_memory_bytes(sessions, GRPC_SESSION_USUAL));
 	TAILQ_INIT(&room->free_streams);
 	for (uint32_t i = 0; i < streams; i++)
 		TAILQ_INSERT_TAIL(&room->free_streams, &stream[i], entry);

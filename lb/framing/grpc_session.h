@@ -17,8 +17,12 @@
 #include "grpc/status.h"
 
 #define GRPC_FRAME_HEADER 9
-#define GRPC_STREAMS_MAX  64u  /* of a session: its budget is for as many */
-#define GRPC_SCRATCH      1024 /* bytes that answers of heads need */
+#define GRPC_STREAMS_MAX  64u /* open in a session: its budget is for as many */
+/* Of a session, with those that ended and of which the owner does not know yet. */
+#define GRPC_STREAMS_HELD (2 * GRPC_STREAMS_MAX)
+/* Bytes of small pieces that a session has usually; and all of its memory. */
+#define GRPC_SESSION_USUAL 24576
+#define GRPC_SESSION_BYTES (GRPC_SESSION_USUAL + GRPC_MEMORY_LARGE + 64)
 
 enum grpc_rpc {
 	GRPC_NO_RPC,
@@ -30,7 +34,10 @@ enum grpc_rpc {
 	GRPC_MODEL_CONFIG,
 	GRPC_MODEL_INFER,
 	GRPC_MODEL_STREAM_INFER,
+	/* of one model, or of all: */
+	GRPC_MODEL_STATISTICS,
 	GRPC_HEALTH_CHECK,
+	GRPC_REPOSITORY_INDEX,
 };
 
 enum grpc_reads {
@@ -61,7 +68,8 @@ struct grpc_stream {
 	uint8_t got;                        /* bytes of <prefix> */
 	uint8_t ahead;                      /* bytes read beyond the connection's position */
 	uint8_t prefix[GRPC_PREFIX];
-	uint8_t status; /* enum grpc_status, for the trailers */
+	uint8_t status;      /* enum grpc_status, for the trailers */
+	uint32_t head_bytes; /* of all fields that came, as SETTINGS_MAX_HEADER_LIST_SIZE counts */
 	bool has_path, has_type, has_encoding, bad_timeout;
 	bool headed;    /* its head was looked at */
 	bool raw;       /* bytes of raw_input_contents come, and may be placed */
@@ -77,6 +85,7 @@ struct grpc_session {
 	struct grpc_account account;
 	struct grpc_room *room;
 	struct grpc_streams streams, ended;
+	uint32_t n_streams;        /* in both */
 	struct grpc_stream *fresh; /* its head came in this call */
 	/* the frame that is read */
 	uint32_t left, padding;
@@ -85,7 +94,10 @@ struct grpc_session {
 	uint8_t type, flags;
 	bool padded; /* the length of its padding comes next */
 	bool dead;   /* nothing more can be read or written */
+	bool fault;  /* the client has made it end */
 	bool drains;
+	/* streams that were reset for the client's faults: how many more may be, and since when */
+	uint32_t resets_left, resets_ms;
 	struct grpc_stream *data; /* of the DATA frame that is read; NULL: nobody's */
 	struct kserve_asked *over; /* answered without another byte, by <queued> */
 	/* a DATA frame that nghttp2 sends */
@@ -109,6 +121,9 @@ size_t grpc_room_bytes(uint32_t sessions, uint32_t streams);
 int grpc_room_init(struct grpc_room *room, struct kserve_room *kserve, uint32_t sessions,
 		   uint32_t streams);
 void grpc_room_fini(struct grpc_room *room);
+
+/* A method's name without its service; NULL: there is none. */
+const char *grpc_rpc_name(uint8_t rpc);
 
 /* NULL: no memory. <streams>: open at once. */
 struct grpc_session *grpc_session_open(struct grpc_room *room, uint32_t streams);

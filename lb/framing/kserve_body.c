@@ -78,6 +78,8 @@ void kserve_call_refuse(struct kserve_call *c, uint16_t status, const char *form
 	vsnprintf(a->error, sizeof(a->error), format, arguments);
 	va_end(arguments);
 	a->status = status;
+	if (c->reader != NULL && c->reader->reading == KSERVE_READS_JSON)
+		kserve_room_keep_id(a, &c->reader->infer);
 	action->refuse.tag = (uintptr_t)a;
 	action->refuse.notice = status == 503 ? LB_NOTICE_BUSY
 				: too_large   ? LB_NOTICE_TOO_LARGE
@@ -200,8 +202,10 @@ enum http_chunk kserve_body_read_lines(struct kserve_call *c, const uint8_t *byt
 	if (c->reader != NULL)
 		c->reader->progress += n;
 	body->ended = result == HTTP_CHUNK_END;
-	if (result == HTTP_CHUNK_DATA)
+	if (result == HTTP_CHUNK_DATA) {
 		body->left = body->chunks.size;
+		c->asked->bytes_in += body->chunks.size;
+	}
 	if (result == HTTP_CHUNK_REFUSED)
 		body_break(c);
 	return result;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "framing/kserve_documents.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "kserve/documents.h"
@@ -25,13 +24,16 @@ static void document_send(struct kserve_call *c, struct json_out *out, uint16_t 
 	char text[HTTP_RESPONSE_MAX];
 	struct stream_action *action;
 
+	c->room->text_left -= (int32_t)length / 2;
 	n = http_response_write(&response, text);
 	memcpy(body - n, text, n);
 	action = kserve_call_add(c, STREAM_SEND);
 	action->bytes.at = body - n;
-	action->bytes.length = n + (head->method == HTTP_HEAD ? 0 : length);
+	length = head->method == HTTP_HEAD ? 0 : length;
+	action->bytes.length = n + length;
 	action->bytes.of_request = true;
 	action->bytes.ends = true;
+	kserve_room_tell(c->s, c->asked, status, length);
 	kserve_room_answered(c->s, c->asked);
 	kserve_call_leave(c, !keep_alive);
 }
@@ -53,21 +55,6 @@ static void document_of_model(struct kserve_call *c, const struct kserve_route *
 	document_send(c, out, 200);
 }
 
-/* The current service's model, as far as documents of many have it; its counters are not. */
-static struct kserve_model *document_known(struct kserve_room *room)
-{
-	struct kserve_model *m = &room->counted;
-
-	snprintf(m->name, sizeof(m->name), "%s", room->model);
-	m->versions = 0;
-	if (room->layout != NULL) {
-		m->versions = room->layout->model.versions;
-		memcpy(m->version, room->layout->model.version, sizeof(m->version));
-	}
-	m->ready = room->serving;
-	return m;
-}
-
 /* Statistics of one model, or of all. */
 static void document_stats(struct kserve_call *c, bool all, struct json_out *out)
 {
@@ -79,7 +66,7 @@ static void document_stats(struct kserve_call *c, bool all, struct json_out *out
 		kserve_room_rewind(room);
 	kserve_write_stats_begin(out);
 	do {
-		m = document_known(room);
+		m = kserve_room_known(room);
 		room->count(room, &m->counters);
 		kserve_write_stats(out, m, first);
 		first = false;
@@ -96,7 +83,7 @@ static void document_index(struct kserve_call *c, struct json_out *out)
 	kserve_room_rewind(room);
 	kserve_write_index_begin(out);
 	do {
-		kserve_write_index(out, document_known(room), first);
+		kserve_write_index(out, kserve_room_known(room), first);
 		first = false;
 	} while (room->next(room));
 	kserve_write_index_end(out);
@@ -117,11 +104,12 @@ void kserve_document_answer(struct kserve_call *c, const struct kserve_route *ro
 		kserve_write_health(&out, "live", true);
 		return document_send(c, &out, 200);
 	case KSERVE_READY:
-	case KSERVE_MODEL_READY:
-		ready = route->endpoint == KSERVE_READY ? kserve_room_all_serve(c->room)
-							: c->room->serving;
+		ready = kserve_room_all_serve(c->room);
 		kserve_write_health(&out, "ready", ready);
 		return document_send(c, &out, ready ? 200 : 503);
+	case KSERVE_MODEL_READY:
+		kserve_write_model_ready(&out, c->room->model, c->room->serving);
+		return document_send(c, &out, c->room->serving ? 200 : 503);
 	case KSERVE_MODEL:
 	case KSERVE_MODEL_CONFIG:
 		return document_of_model(c, route, &out);

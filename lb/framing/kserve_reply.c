@@ -343,7 +343,7 @@ static uint16_t reply_status(const struct kserve_asked *a, uint8_t notice)
 		[LB_NOTICE_WORKER_LOST] = 503,
 		[LB_NOTICE_MODEL_ERROR] = 500,
 		[LB_NOTICE_EXPIRED] = 504,
-		[LB_NOTICE_CANCELLED] = 499,
+		[LB_NOTICE_CANCELLED] = KSERVE_CLIENT_GONE,
 		[LB_NOTICE_DEADLINE] = 504,
 		[LB_NOTICE_MALFORMED] = 400,
 		[LB_NOTICE_STOPPING] = 503,
@@ -425,6 +425,7 @@ struct stream_piece kserve_reply(struct stream *s, struct stream_reply *reply, u
 		piece.bytes = reply->length;
 	}
 	reply->taken = reply->length;
+	kserve_room_tell(s, a, response.status, a->is_head ? 0 : response.length);
 	kserve_room_answered(s, a);
 	return piece;
 }

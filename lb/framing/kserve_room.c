@@ -4,8 +4,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "grpc/status.h"
+
 /* A reader that reads on keeps its place. */
 #define ROOM_PROGRESS 65536
+/* A client may have so many when few are left. */
+#define ROOM_FEW_READERS 1
+#define ROOM_FEW_ASKED   32
+/* Bytes of text that take as long as to begin a request and to end it: some us. */
+#define ROOM_ASK_COST 128
 
 size_t kserve_room_bytes(uint32_t readers, uint32_t asked, uint32_t layouts)
 {
@@ -22,6 +29,9 @@ void kserve_room_init(struct kserve_room *room, uint32_t readers, uint32_t asked
 	memset(room, 0, sizeof(*room));
 	TAILQ_INIT(&room->readers);
 	TAILQ_INIT(&room->free_readers);
+	room->n_readers = room->n_free_readers = room->readers_max = readers;
+	room->n_asked = room->n_free_asked = room->asked_max = asked;
+	room->share = &room->all;
 	for (uint32_t i = 0; i < readers; i++) {
 		reader[i].room = room;
 		TAILQ_INSERT_TAIL(&room->free_readers, &reader[i], entry);
@@ -36,12 +46,29 @@ void kserve_room_init(struct kserve_room *room, uint32_t readers, uint32_t asked
 	}
 }
 
+bool kserve_room_may_take_reader(const struct kserve_room *room)
+{
+	return room->n_free_readers > 0 && room->share->readers < room->readers_max &&
+	       (!kserve_room_readers_are_short(room) || room->share->readers < ROOM_FEW_READERS);
+}
+
+bool kserve_room_may_ask(const struct kserve_room *room)
+{
+	return room->n_free_asked > 0 && room->share->asked < room->asked_max &&
+	       (!kserve_room_is_short(room) || room->share->asked < ROOM_FEW_ASKED);
+}
+
+bool kserve_room_may_refuse(const struct kserve_room *room)
+{
+	return room->n_free_asked > 0 && room->share->asked < room->asked_max + room->asked_max / 4;
+}
+
 bool kserve_room_ready(const struct kserve_room *room, const struct stream *s)
 {
 	if (room->text_left <= 0)
 		return false;
 	return kserve_room_is_inside(s) ||
-	       (room->free_asked != NULL && (s->own != NULL || !TAILQ_EMPTY(&room->free_readers)));
+	       (kserve_room_may_ask(room) && (s->own != NULL || kserve_room_may_take_reader(room)));
 }
 
 /* No head is read before the body in front of it, so it is the youngest. */
@@ -60,6 +87,7 @@ bool kserve_room_is_inside(const struct stream *s)
 static void room_begin(struct kserve_room *room, struct kserve_reader *r)
 {
 	r->owner = room->owner;
+	r->share = room->share;
 	r->since_ms = room->now_ms;
 	r->progress = 0;
 	r->reading = KSERVE_READS_HEAD;
@@ -75,11 +103,13 @@ struct kserve_reader *kserve_room_take_reader(struct kserve_room *room)
 {
 	struct kserve_reader *r = TAILQ_FIRST(&room->free_readers);
 
-	if (r == NULL)
+	if (!kserve_room_may_take_reader(room))
 		return NULL;
 	TAILQ_REMOVE(&room->free_readers, r, entry);
 	TAILQ_INSERT_TAIL(&room->readers, r, entry);
+	room->n_free_readers--;
 	room_begin(room, r);
+	r->share->readers++;
 	return r;
 }
 
@@ -87,6 +117,8 @@ void kserve_room_return_reader(struct kserve_reader *r)
 {
 	TAILQ_REMOVE(&r->room->readers, r, entry);
 	TAILQ_INSERT_HEAD(&r->room->free_readers, r, entry);
+	r->room->n_free_readers++;
+	r->share->readers--;
 }
 
 void kserve_room_keep_reader(struct kserve_room *room, struct kserve_reader *r)
@@ -122,12 +154,53 @@ struct kserve_asked *kserve_room_ask(struct kserve_room *room, struct stream *s)
 	struct kserve_asked *a = room->free_asked;
 
 	room->free_asked = a->next;
+	room->n_free_asked--;
+	room->text_left -= ROOM_ASK_COST;
 	memset(a, 0, sizeof(*a));
 	a->room = room;
+	a->share = room->share;
+	a->share->asked++;
 	a->reading = true;
 	a->next = s->open;
 	s->open = a;
 	return a;
+}
+
+void kserve_room_keep_id(struct kserve_asked *asked, const struct kserve_infer *infer)
+{
+	memcpy(asked->id, infer->id, infer->id_length);
+	asked->id_length = infer->id_length;
+	asked->has_id = infer->has_id;
+}
+
+void kserve_room_tell(const struct stream *s, const struct kserve_asked *asked, uint16_t status,
+		      uint64_t bytes)
+{
+	struct kserve_told told;
+
+	if (asked->room->tell == NULL)
+		return;
+	told = (struct kserve_told){
+		.request = asked->number,
+		.status = status,
+		.service = asked->service,
+		.bytes_in = asked->bytes_in,
+		.bytes_out = bytes,
+		.call = asked->endpoint,
+		.id = asked->id,
+		.id_length = asked->id_length,
+		.is_grpc = asked->is_grpc,
+		.has_service = asked->has_service,
+		.has_id = asked->has_id,
+	};
+	asked->room->tell(asked->room, s, &told);
+}
+
+void kserve_room_lost(const struct stream *s)
+{
+	for (const struct kserve_asked *a = s->open; a != NULL; a = a->next)
+		if (!a->answered)
+			kserve_room_tell(s, a, a->is_grpc ? GRPC_CANCELLED : KSERVE_CLIENT_GONE, 0);
 }
 
 void kserve_room_forget(struct stream *s, struct kserve_asked *asked)
@@ -142,6 +215,8 @@ void kserve_room_forget(struct stream *s, struct kserve_asked *asked)
 		kserve_layout_leave(room, asked->layout);
 	asked->next = room->free_asked;
 	room->free_asked = asked;
+	room->n_free_asked++;
+	asked->share->asked--;
 }
 
 void kserve_room_answered(struct stream *s, struct kserve_asked *asked)
@@ -260,6 +335,20 @@ void kserve_layout_leave(struct kserve_room *room, struct kserve_layout *layout)
 }
 
 /* --- services --- */
+
+struct kserve_model *kserve_room_known(struct kserve_room *room)
+{
+	struct kserve_model *m = &room->counted;
+
+	snprintf(m->name, sizeof(m->name), "%s", room->model);
+	m->versions = 0;
+	if (room->layout != NULL) {
+		m->versions = room->layout->model.versions;
+		memcpy(m->version, room->layout->model.version, sizeof(m->version));
+	}
+	m->ready = room->serving;
+	return m;
+}
 
 bool kserve_room_all_serve(struct kserve_room *room)
 {

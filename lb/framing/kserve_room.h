@@ -19,10 +19,12 @@
 #include "kserve/infer.h"
 #include "kserve/model.h"
 
-#define KSERVE_SLICE    4096 /* bytes of text that a call reads or writes at most */
+#define KSERVE_SLICE    2048 /* bytes of text that a call reads or writes at most */
 #define KSERVE_HELD_MAX 4096 /* bytes of a request that are kept until its JSON was read */
 #define KSERVE_DOCUMENT 32768
 #define KSERVE_ROWS_MAX 256 /* of a batch */
+
+#define KSERVE_CLIENT_GONE 499 /* status of a request whose client did not wait for its answer */
 
 /* A model as it was when requests for it came. */
 struct kserve_layout {
@@ -31,6 +33,12 @@ struct kserve_layout {
 	struct model_description description;
 	uint32_t max_rows;
 	struct kserve_model model;
+};
+
+/* A client's part of the room. Its owner keeps it; it outlives all that is counted in it. */
+struct kserve_share {
+	uint32_t readers, asked;
+	uint32_t session_bytes; /* of its sessions of HTTP/2 */
 };
 
 /* Bytes of a body, and their place in the request. */
@@ -71,7 +79,9 @@ struct kserve_body {
 struct kserve_asked {
 	struct kserve_asked *next; /* of its connection, or of the free ones */
 	struct kserve_room *room;
+	struct kserve_share *share;
 	struct kserve_layout *layout; /* NULL: it was refused before a model was found */
+	uint32_t number;              /* of the request */
 	uint32_t max_request;         /* bytes, of its service */
 	uint64_t json_length;         /* of the answer; of one with binary outputs */
 	struct kserve_body body;
@@ -105,9 +115,14 @@ struct kserve_asked {
 	struct kserve_asked *queued; /* the next whose answer is sent in the call */
 	uint64_t written;            /* bytes of its answer's message so far */
 	uint64_t to_send;            /* those that nghttp2 has not asked for */
-	uint32_t number;             /* of the request */
 	bool told;                   /* the owner knows of it */
+	uint64_t said;               /* bytes of an answer in pieces so far */
 	bool says_final;             /* an empty answer follows the last one */
+	/* for who is told of requests */
+	const char *endpoint; /* a constant; NULL: there is none */
+	uint64_t bytes_in;    /* of its body, or message, as far as that is known */
+	uint16_t service;     /* the one of its model, if <has_service> */
+	bool is_grpc, has_service;
 	char error[KSERVE_ERROR_MAX];
 };
 
@@ -121,6 +136,7 @@ enum kserve_reading {
 struct kserve_reader {
 	TAILQ_ENTRY(kserve_reader) entry; /* of those in use, the oldest first; or of the free */
 	struct kserve_room *room;
+	struct kserve_share *share;
 	void *owner;       /* the connection's, as in the room */
 	uint32_t since_ms; /* when it was taken, or had read a good part since */
 	uint32_t progress; /* bytes since then */
@@ -144,10 +160,24 @@ struct kserve_reader {
 
 TAILQ_HEAD(kserve_readers, kserve_reader);
 
+/* A request that is over, as the owner is told of it. */
+struct kserve_told {
+	uint32_t request;             /* its number */
+	uint16_t status;              /* of HTTP; or enum grpc_status */
+	uint16_t service;             /* of its model, if <has_service> */
+	uint64_t bytes_in, bytes_out; /* of bodies, or of messages */
+	const char *call, *id;        /* <call>: a constant, or NULL */
+	uint8_t id_length;
+	bool is_grpc, has_service, has_id;
+};
+
 struct kserve_room {
 	struct kserve_readers readers, free_readers;
 	struct kserve_asked *free_asked;
 	struct kserve_layout *free_layout;
+	uint32_t n_free_readers, n_free_asked;
+	uint32_t n_readers, n_asked;     /* all */
+	uint32_t readers_max, asked_max; /* of one client; all, unless the owner says less */
 	int32_t text_left; /* bytes of text that may be read and written in this turn */
 	/* The owner's: of the connection's service, or of one with its address, which find() and
 	 * next() made the current one for the rest of a call. */
@@ -164,11 +194,16 @@ struct kserve_room {
 	bool (*next)(struct kserve_room *room);
 	/* Adds up what the service's workers did. */
 	void (*count)(const struct kserve_room *room, struct kserve_counters *counters);
+	/* Says how a request of the stream ended; NULL: the owner need not know. */
+	void (*tell)(struct kserve_room *room, const struct stream *s,
+		     const struct kserve_told *told);
 	struct grpc_room *grpc; /* memory of sessions */
 	/* what concerns a call */
 	bool may_open;        /* the client may have another session of HTTP/2 */
 	bool may_begin;       /* and another request */
 	uint32_t streams_max; /* open at once in a session */
+	struct kserve_share *share; /* the client's; one for all, unless the owner says another */
+	struct kserve_share all;
 	void *owner;
 	uint32_t now_ms;
 	char date[HTTP_DATE_LENGTH];
@@ -200,8 +235,29 @@ static inline void kserve_room_rewind(struct kserve_room *room)
 	while (room->service != room->service_of_connection)
 		room->next(room);
 }
+/* The current service's model, as far as documents of many have it; its counters are not. It is
+ * valid until the next call. */
+struct kserve_model *kserve_room_known(struct kserve_room *room);
 /* Has each service of the address workers? The connection's is the current one then. */
 bool kserve_room_all_serve(struct kserve_room *room);
+
+/* Readers and requests are short when an eighth of them is left; that is for clients that have few.
+ */
+static inline bool kserve_room_readers_are_short(const struct kserve_room *room)
+{
+	return room->n_free_readers <= room->n_readers / 8;
+}
+
+static inline bool kserve_room_is_short(const struct kserve_room *room)
+{
+	return room->n_free_asked <= room->n_asked / 8;
+}
+
+/* May the client have another one? */
+bool kserve_room_may_take_reader(const struct kserve_room *room);
+bool kserve_room_may_ask(const struct kserve_room *room);
+/* And one that is refused at once? Those beyond its share, so that its other requests go on. */
+bool kserve_room_may_refuse(const struct kserve_room *room);
 
 /* May this stream read on? False: there is no reader, or too much text was read in this turn. */
 bool kserve_room_ready(const struct kserve_room *room, const struct stream *s);
@@ -224,6 +280,19 @@ struct kserve_asked *kserve_room_ask(struct kserve_room *room, struct stream *s)
 /* Its answer was written; its body was read: gives it back when both are so. */
 void kserve_room_answered(struct stream *s, struct kserve_asked *asked);
 void kserve_room_was_read(struct stream *s, struct kserve_asked *asked);
+/* The model that it asks for is the current service's. */
+static inline void kserve_room_found(struct kserve_asked *asked)
+{
+	asked->service = asked->room->service;
+	asked->has_service = true;
+}
+/* Keeps the request's own name, if it has said it. */
+void kserve_room_keep_id(struct kserve_asked *asked, const struct kserve_infer *infer);
+/* Tells the owner how it ended; <bytes>: of its answer's body or message. */
+void kserve_room_tell(const struct stream *s, const struct kserve_asked *asked, uint16_t status,
+		      uint64_t bytes);
+/* The same of all of a connection that were not answered: it ends. */
+void kserve_room_lost(const struct stream *s);
 /* Gives it back at once. */
 void kserve_room_forget(struct stream *s, struct kserve_asked *asked);
 /* The framing's release(). */

@@ -272,8 +272,11 @@ struct stream_piece kserve_text_reply(struct stream *s, struct kserve_asked *a,
 			piece.head += text_line(a, reply->length - tail - 2, at + piece.head);
 	}
 	reply->taken = reply->length;
-	if (ends)
+	a->said += piece.head + piece.bytes;
+	if (ends) {
+		kserve_room_tell(s, a, 200, a->said);
 		kserve_room_answered(s, a);
+	}
 	return piece;
 }
 

@@ -111,8 +111,9 @@ struct stream_action {
 			uint8_t notice; /* enum lb_notice */
 			uint8_t reason; /* enum lb_drop */
 		} refuse;
-		uint64_t size; /* of END */
-		uint64_t tag;  /* of CANCEL */
+		uint64_t size;  /* of END */
+		uint64_t tag;   /* of CANCEL */
+		uint8_t reason; /* of CLOSE: enum lb_drop, if that is to be counted; 0: not */
 	};
 };
 
@@ -181,6 +182,7 @@ struct stream_emitted {
 	bool cancels; /* with <ends>: it is not answered, and the client does not want it: */
 	uint64_t tag; /* its tag */
 	bool closes;  /* nothing more is read or sent: the connection closes */
+	bool fault;   /* with <closes>: the client has sent what it may not */
 };
 
 struct stream_framing {

@@ -9,11 +9,14 @@
 #include "framing/grpc_call.h"
 #include "framing/grpc_reply.h"
 #include "framing/kserve_reply.h"
+#include "packet/drop.h"
 
 #define PREFACE_LENGTH (sizeof(STREAM_PREFACE) - 1)
-#define FRAME_SLICE    4096
-/* A frame takes as long as so many bytes of text, and a byte of a head as long as two. */
+/* Bytes of a frame that is no DATA: each may be a field of a head. */
+#define FRAME_SLICE 512
+/* A frame takes as long as so many bytes of text, and a byte of a head as long as some. */
 #define FRAME_AS_TEXT 32
+#define HEAD_AS_TEXT  2
 
 /* --- connections -------------------------------------------------------------------------------
  */
@@ -34,10 +37,11 @@ static const struct stream_framing *grpc_choose(struct stream *s, const uint8_t 
 	return s->position < PREFACE_LENGTH ? &stream_kserve_any : &stream_grpc;
 }
 
-/* Nothing more is read of the stream. */
+/* There is no room for another connection: nothing is read of it. */
 static void grpc_close(struct grpc_call *c)
 {
-	c->actions[c->n++] = (struct stream_action){.kind = STREAM_CLOSE};
+	c->actions[c->n++] =
+		(struct stream_action){.kind = STREAM_CLOSE, .reason = LB_DROP_HTTP2_FULL};
 	c->stream->position = STREAM_CLOSED;
 }
 
@@ -206,7 +210,7 @@ static uint32_t frame_read_payload(struct grpc_call *c, const uint8_t *bytes, ui
 	if (g->data != NULL && g->left > g->padding)
 		return frame_read_data(c, bytes, length);
 	n = n < FRAME_SLICE ? n : FRAME_SLICE;
-	c->room->text_left -= (int32_t)(2 * n);
+	c->room->text_left -= (int32_t)(HEAD_AS_TEXT * n);
 	grpc_session_feed(g, bytes, n);
 	return n;
 }

@@ -159,9 +159,7 @@ static void infer_end(struct kserve_call *c)
 		return kserve_call_refuse(
 			c, 400, "%" PRIu64 " bytes follow the JSON, its inputs have %" PRIu64,
 			body->left, infer->binary_bytes);
-	memcpy(r->asked->id, infer->id, infer->id_length);
-	r->asked->id_length = infer->id_length;
-	r->asked->has_id = infer->has_id;
+	kserve_room_keep_id(r->asked, infer);
 	if (infer->is_text)
 		return kserve_text_end(c);
 	infer_complete(c);
@@ -409,6 +407,7 @@ static void head_route(struct kserve_call *c)
 	struct kserve_route route;
 	uint16_t status = kserve_route(head->path, head->path_length, &route);
 
+	c->asked->endpoint = kserve_endpoint_name(route.endpoint);
 	if (status != 0)
 		return kserve_call_refuse(c, status, "%s",
 					  status == 404   ? "there is no such endpoint"
@@ -423,6 +422,8 @@ static void head_route(struct kserve_call *c)
 		return kserve_call_refuse(c, 404, "there is no model '%s'%s%s here", route.model,
 					  route.version[0] != '\0' ? " of version " : "",
 					  route.version);
+	if (route.model[0] != '\0')
+		kserve_room_found(c->asked);
 	if (route.endpoint == KSERVE_MODEL_INFER)
 		return head_infer(c, KSERVE_ANSWERS_TENSORS);
 	if (route.endpoint == KSERVE_MODEL_GENERATE)
@@ -439,12 +440,13 @@ static void head_done(struct kserve_call *c)
 	struct kserve_body *body = &a->body;
 
 	c->asked = c->reader->asked = a;
-	body->request = c->s->requests++;
+	a->number = body->request = c->s->requests++;
 	body->broken = head->broken || (head->status != 0 && head->length > SKIP_MAX);
 	body->awaited = head->expects_100;
 	body->chunked = head->chunked && !body->broken;
 	body->chunks.max = head->max_body;
 	body->left = body->broken || body->chunked ? 0 : head->length;
+	a->bytes_in = body->left;
 	a->minor = head->minor;
 	a->keep_alive = head->keep_alive && !body->broken;
 	a->is_head = head->method == HTTP_HEAD;

@@ -162,11 +162,17 @@ static enum grpc_infer_step infer_end_text(struct grpc_infer *r)
 /* --- parameters ---------------------------------------------------------------------------------
  */
 
-static void infer_end_parameter(struct grpc_infer *r)
+static enum grpc_infer_step infer_end_parameter(struct grpc_infer *r)
 {
-	if (strcmp(r->key, "timeout") == 0)
+	bool timeout = strcmp(r->key, "timeout") == 0, priority = strcmp(r->key, "priority") == 0;
+
+	if ((timeout || priority) && !r->has_number)
+		return infer_refuse(r, 400,
+				    timeout ? "parameters.timeout: expected an integer from 0 on"
+					    : "parameters.priority: expected an integer from 0 on");
+	if (timeout)
 		r->to->timeout_us = r->number;
-	else if (strcmp(r->key, "priority") == 0)
+	else if (priority)
 		r->to->priority = r->number;
 	else if (strcmp(r->key, "sequence_id") == 0)
 		r->to->sequence = r->number;
@@ -174,6 +180,8 @@ static void infer_end_parameter(struct grpc_infer *r)
 		r->to->empty_final = r->number != 0;
 	r->key[0] = '\0';
 	r->number = 0;
+	r->has_number = false;
+	return GRPC_INFER_MORE;
 }
 
 static bool infer_is_value(const struct grpc_wire *w)
@@ -482,26 +490,29 @@ static enum grpc_infer_step infer_value(struct grpc_infer *r)
 {
 	const struct grpc_wire *w = &r->wire;
 
-	if (infer_is_value(w))
-		r->number = w->value > INT64_MAX ? 0 : w->value;
-	else if (grpc_wire_inside(w, 1) == REQUEST_INPUTS && w->field == TENSOR_SHAPE &&
-		 w->type == GRPC_WIRE_VARINT)
+	if (infer_is_value(w)) {
+		r->number = w->value;
+		r->has_number = w->field == PARAMETER_UINT64 || w->value <= INT64_MAX;
+	} else if (grpc_wire_inside(w, 1) == REQUEST_INPUTS && w->field == TENSOR_SHAPE &&
+		   w->type == GRPC_WIRE_VARINT) {
 		return r->described ? infer_refuse(r, 400, "an input is described twice")
 				    : infer_add_dimension(r);
+	}
 	return GRPC_INFER_MORE;
 }
 
 /* A message inside the request ended. */
-static void infer_end(struct grpc_infer *r)
+static enum grpc_infer_step infer_end(struct grpc_infer *r)
 {
 	if (r->wire.depth > 0)
-		return;
+		return GRPC_INFER_MORE;
 	if (r->wire.field == REQUEST_INPUTS)
 		r->is_done = true;
 	else if (r->wire.field == REQUEST_OUTPUTS)
 		r->to->outputs++;
 	else if (r->wire.field == REQUEST_PARAMETERS)
-		infer_end_parameter(r);
+		return infer_end_parameter(r);
+	return GRPC_INFER_MORE;
 }
 
 static enum grpc_infer_step infer_bytes(struct grpc_infer *r, const uint8_t **at,
@@ -538,8 +549,7 @@ static enum grpc_infer_step infer_token(struct grpc_infer *r, enum grpc_token to
 	case GRPC_BYTES_END:
 		return infer_bytes_end(r);
 	case GRPC_END:
-		infer_end(r);
-		return GRPC_INFER_MORE;
+		return infer_end(r);
 	case GRPC_DONE:
 		/* Kept bytes lie from the beginning on. */
 		if (r->replayed == 0 && !r->begins)

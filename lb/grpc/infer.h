@@ -42,7 +42,7 @@ struct grpc_infer {
 	struct grpc_contents contents;
 	uint64_t max_bytes; /* of one tensor */
 	char key[40];       /* of a parameter, cut */
-	uint64_t number;    /* its value, if it is a number */
+	uint64_t number;    /* its value, if <has_number>: an integer that is not negative */
 	uint8_t *early;     /* values that came before their description: first raw ones, */
 	uint32_t early_room, early_raw, early_length; /* then contents of the input that is open */
 	uint32_t raw_length[KSERVE_TENSORS_MAX];      /* of the raw ones there; in order */
@@ -52,6 +52,7 @@ struct grpc_infer {
 	uint8_t raws;                          /* raw_input_contents so far */
 	uint8_t early_raws, replayed;
 	uint8_t state; /* enum in infer.c */
+	bool has_number;
 	bool has_shape, has_name, described, has_contents, any_contents, keeps, is_done, begins;
 };
 

@@ -40,6 +40,8 @@ bool grpc_names_read(struct grpc_names *names, const uint8_t *bytes, uint32_t le
 			fits = names_take(&w, names->name, sizeof(names->name));
 		else if (token == GRPC_BYTES && field == 2)
 			fits = names_take(&w, names->version, sizeof(names->version));
+		else if (token == GRPC_VALUE && w.field == 2)
+			names->ready = w.value != 0;
 	}
 	return fits;
 }
@@ -146,6 +148,8 @@ void grpc_write_server(struct grpc_out *out, const char *name, const char *versi
 	out_text(out, 1, name);
 	out_text(out, 2, version);
 	out_text(out, 3, "model_configuration");
+	out_text(out, 3, "schedule_policy");
+	out_text(out, 3, "statistics");
 }
 
 static void out_tensor(struct grpc_out *out, uint32_t field, const struct kserve_tensor *t,
@@ -208,6 +212,47 @@ void grpc_write_config(struct grpc_out *out, const struct kserve_model *model)
 	for (uint8_t i = 0; i < model->outputs; i++)
 		config_tensor(out, 6, &model->output[i], 3);
 	out_close(out, config);
+}
+
+static void statistics_count(struct grpc_out *out, uint32_t field, const struct kserve_count *count)
+{
+	uint8_t *message = out_open(out, field);
+
+	out_number(out, 1, count->count);
+	out_number(out, 2, count->ns);
+	out_close(out, message);
+}
+
+void grpc_write_statistics(struct grpc_out *out, const struct kserve_model *model)
+{
+	const struct kserve_counters *c = &model->counters;
+	uint8_t *message = out_open(out, 1), *durations;
+
+	out_text(out, 1, model->name);
+	out_text(out, 2, kserve_last_version(model));
+	out_number(out, 3, c->last_inference);
+	out_number(out, 4, c->inferences);
+	out_number(out, 5, c->executions);
+	durations = out_open(out, 6);
+	statistics_count(out, 1, &c->success);
+	statistics_count(out, 2, &c->fail);
+	statistics_count(out, 3, &c->queue);
+	statistics_count(out, 4, &c->input);
+	statistics_count(out, 5, &c->infer);
+	statistics_count(out, 6, &c->output);
+	out_close(out, durations);
+	out_close(out, message);
+}
+
+void grpc_write_index(struct grpc_out *out, const struct kserve_model *model)
+{
+	uint8_t *message = out_open(out, 1);
+
+	out_text(out, 1, model->name);
+	out_text(out, 2, kserve_last_version(model));
+	out_text(out, 3, kserve_state(model));
+	out_text(out, 4, kserve_state_reason(model));
+	out_close(out, message);
 }
 
 /* --- inference ----------------------------------------------------------------------------------

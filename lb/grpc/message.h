@@ -16,9 +16,11 @@
 #define GRPC_HEAD_MAX  4096 /* bytes that come in front of an answer's tensors */
 #define GRPC_FIELD_MAX 8    /* bytes in front of one tensor */
 
-/* ModelReadyRequest and its like; name is also the service of HealthCheckRequest. */
+/* ModelReadyRequest and its like; name is also the service of HealthCheckRequest, and the
+ * repository of RepositoryIndexRequest, whose second field is <ready>. */
 struct grpc_names {
 	char name[KSERVE_NAME_MAX], version[KSERVE_VERSION_MAX];
+	bool ready;
 };
 
 /* False: the bytes are no such message, or a name in it is too long. */
@@ -40,6 +42,10 @@ void grpc_write_server(struct grpc_out *out, const char *name, const char *versi
 void grpc_write_model(struct grpc_out *out, const struct kserve_model *model);
 /* ModelConfigResponse, without it, as Triton has it */
 void grpc_write_config(struct grpc_out *out, const struct kserve_model *model);
+
+/* ModelStatisticsResponse and RepositoryIndexResponse: a call per model */
+void grpc_write_statistics(struct grpc_out *out, const struct kserve_model *model);
+void grpc_write_index(struct grpc_out *out, const struct kserve_model *model);
 
 /*
  * The prefix of the message, and the fields of a ModelInferResponse but for the bytes of its

@@ -20,7 +20,7 @@ void kserve_write_server(struct json_out *out, const char *name, const char *ver
 	documents_put_text(out, "{\"name\":", name);
 	documents_put_text(out, ",\"version\":", version);
 	json_put(out, ",\"extensions\":[\"binary_tensor_data\",\"model_configuration\","
-		      "\"parameters\"]}");
+		      "\"parameters\",\"schedule_policy\",\"statistics\"]}");
 }
 
 void kserve_write_health(struct json_out *out, const char *what, bool value)
@@ -28,6 +28,12 @@ void kserve_write_health(struct json_out *out, const char *what, bool value)
 	json_put(out, "{\"");
 	json_put(out, what);
 	json_put(out, value ? "\":true}" : "\":false}");
+}
+
+void kserve_write_model_ready(struct json_out *out, const char *name, bool ready)
+{
+	documents_put_text(out, "{\"name\":", name);
+	json_put(out, ready ? ",\"ready\":true}" : ",\"ready\":false}");
 }
 
 /* --- metadata --- */
@@ -110,11 +116,6 @@ static void documents_put_count(struct json_out *out, const char *name,
 	json_put(out, "}");
 }
 
-static const char *documents_last_version(const struct kserve_model *model)
-{
-	return model->versions > 0 ? model->version[model->versions - 1] : "";
-}
-
 void kserve_write_stats_begin(struct json_out *out)
 {
 	json_put(out, "{\"model_stats\":[");
@@ -125,7 +126,7 @@ void kserve_write_stats(struct json_out *out, const struct kserve_model *model, 
 	const struct kserve_counters *c = &model->counters;
 
 	documents_put_text(out, first ? "{\"name\":" : ",{\"name\":", model->name);
-	documents_put_text(out, ",\"version\":", documents_last_version(model));
+	documents_put_text(out, ",\"version\":", kserve_last_version(model));
 	documents_put_number(out, ",\"last_inference\":", c->last_inference);
 	documents_put_number(out, ",\"inference_count\":", c->inferences);
 	documents_put_number(out, ",\"execution_count\":", c->executions);
@@ -154,10 +155,10 @@ void kserve_write_index_begin(struct json_out *out)
 void kserve_write_index(struct json_out *out, const struct kserve_model *model, bool first)
 {
 	documents_put_text(out, first ? "{\"name\":" : ",{\"name\":", model->name);
-	documents_put_text(out, ",\"version\":", documents_last_version(model));
-	json_put(out, model->ready
-			      ? ",\"state\":\"READY\",\"reason\":\"\"}"
-			      : ",\"state\":\"UNAVAILABLE\",\"reason\":\"no worker serves it\"}");
+	documents_put_text(out, ",\"version\":", kserve_last_version(model));
+	documents_put_text(out, ",\"state\":", kserve_state(model));
+	documents_put_text(out, ",\"reason\":", kserve_state_reason(model));
+	json_put(out, "}");
 }
 
 void kserve_write_index_end(struct json_out *out)

@@ -18,6 +18,9 @@ void kserve_write_server(struct json_out *out, const char *name, const char *ver
 /* GET /v2/health/live and ready: {"live":true} */
 void kserve_write_health(struct json_out *out, const char *what, bool value);
 
+/* GET /v2/models/M/ready */
+void kserve_write_model_ready(struct json_out *out, const char *name, bool ready);
+
 /* GET /v2/models/M, with the batch's dimension in front of each shape */
 void kserve_write_model(struct json_out *out, const struct kserve_model *model);
 

@@ -44,4 +44,20 @@ struct kserve_model {
 	struct kserve_counters counters;
 };
 
+static inline const char *kserve_last_version(const struct kserve_model *model)
+{
+	return model->versions > 0 ? model->version[model->versions - 1] : "";
+}
+
+/* Its state in the repository's index, and why. */
+static inline const char *kserve_state(const struct kserve_model *model)
+{
+	return model->ready ? "READY" : "UNAVAILABLE";
+}
+
+static inline const char *kserve_state_reason(const struct kserve_model *model)
+{
+	return model->ready ? "" : "no worker serves it";
+}
+
 #endif

@@ -148,6 +148,28 @@ uint16_t kserve_route(const char *path, uint32_t length, struct kserve_route *ro
 	return 404;
 }
 
+const char *kserve_endpoint_name(enum kserve_endpoint endpoint)
+{
+	static const char *const names[] = {
+		[KSERVE_NOWHERE] = NULL,
+		[KSERVE_SERVER] = "server",
+		[KSERVE_LIVE] = "live",
+		[KSERVE_READY] = "ready",
+		[KSERVE_STATS] = "all_stats",
+		[KSERVE_REPOSITORY] = "index",
+		[KSERVE_MODEL] = "model",
+		[KSERVE_MODEL_READY] = "model_ready",
+		[KSERVE_MODEL_CONFIG] = "config",
+		[KSERVE_MODEL_STATS] = "stats",
+		[KSERVE_MODEL_INFER] = "infer",
+		[KSERVE_MODEL_GENERATE] = "generate",
+		[KSERVE_MODEL_GENERATE_STREAM] = "generate_stream",
+		[KSERVE_UNSUPPORTED] = NULL,
+	};
+
+	return names[endpoint];
+}
+
 const char *kserve_route_allow(const struct kserve_route *route)
 {
 	if (route->is_get && route->is_post)

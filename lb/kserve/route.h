@@ -36,6 +36,9 @@ struct kserve_route {
  */
 uint16_t kserve_route(const char *path, uint32_t length, struct kserve_route *route);
 
+/* Its name in logs: "infer"; NULL: it has none. */
+const char *kserve_endpoint_name(enum kserve_endpoint endpoint);
+
 /* The methods that it takes, as the field Allow has them. */
 const char *kserve_route_allow(const struct kserve_route *route);
 

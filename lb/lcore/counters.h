@@ -39,6 +39,7 @@ struct lb_lcore_stats {
 	uint64_t notices;                /* error datagrams sent to clients */
 	uint64_t notice[LB_NOTICE_CODES]; /* the same by code */
 	uint64_t payload_copies;          /* payloads that had to be copied; 0 on the normal path */
+	uint64_t access_lines, access_dropped; /* of the access log: given to it; not taken */
 	uint64_t drop[LB_DROPS];
 	uint64_t stage_cycles[LB_STAGES];
 	uint64_t stage_items[LB_STAGES];    /* packets, requests or replies it handled */

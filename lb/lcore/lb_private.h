@@ -22,6 +22,7 @@
 #include "runtime/neigh.h"
 #include "runtime/port.h"
 
+struct access_log;
 struct capture;
 struct lcore;
 struct retire;
@@ -84,6 +85,7 @@ struct lb {
 	int stop;              /* atomic; 1: the lcores leave their loops */
 	uint64_t tsc_hz, tsc_start, tsc_per_ms;
 	uint64_t ns_per_tsc;       /* x 2^32 */
+	struct access_log *access; /* NULL: there is none; does not change while lcores run */
 	const uint64_t *clock;     /* TSC that tests set; NULL: read the CPU's */
 	uint64_t shortest_timeout; /* TSC; atomic; the shortest request_timeout of all services */
 	/* control thread only */

@@ -47,6 +47,7 @@ struct lcore_service {
 /* The needs of a request whose payload comes in pieces, while a worker is chosen for it. */
 struct placing {
 	uint32_t bytes;
+	bool may_wait;           /* also where others wait that are complete */
 	struct link_place place; /* that was found */
 };
 

@@ -409,21 +409,24 @@ static __rte_noinline void link_pages_free(struct link *link, uint32_t number)
 #define LINK_AVERAGE 8
 
 /* The time in which the worker owed such answers, over the pages of the one that came. */
-void link_measure_pages(struct link *link, uint32_t number, uint64_t now)
+void link_measure_pages(struct link *link, uint32_t number, uint64_t now, bool ran)
 {
 	float cycles = (float)(now - link->paged_at) / (float)link->pages[number].n;
 
-	link->page_cycles +=
-		(cycles - link->page_cycles) / (link->page_cycles == 0 ? 1 : LINK_AVERAGE);
 	link->paged_at = now;
+	if (ran)
+		link->page_cycles +=
+			(cycles - link->page_cycles) / (link->page_cycles == 0 ? 1 : LINK_AVERAGE);
 }
 
-/* Is the worker given another request in pages? Not while what it has takes <most> cycles, if that
- * is more than two batches. */
-bool link_takes_paged(const struct link *link, float most)
+/* ms of work in requests in pages that the worker should have, so that it does not run dry while
+ * this lcore does something else, and small ones have little in front of them. */
+#define LINK_AHEAD_MS 2
+
+bool link_takes_paged(const struct link *link, uint64_t tsc_per_ms)
 {
 	return link->n_paged < 2 * link->batch_share ||
-	       (float)link->paged * link->page_cycles < most;
+	       (float)link->paged * link->page_cycles < (float)(LINK_AHEAD_MS * tsc_per_ms);
 }
 
 void link_slot_free(struct link *link, uint32_t number)

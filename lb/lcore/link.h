@@ -114,6 +114,7 @@ struct link {
 	TAILQ_HEAD(, edge_large) ready;
 	TAILQ_ENTRY(link) ready_entry; /* of the links with such */
 	uint32_t n_ready, ready_bytes, owed;
+	uint32_t ready_pages; /* of all of them */
 	/* Requests in pages that the worker has: how many, in how many pages, and how long it takes
 	 * for a page. */
 	uint32_t n_paged, paged;
@@ -339,13 +340,21 @@ int link_announce(struct link *link, const struct link_place *place,
 		  const struct ring_descriptor *request, uint64_t tag, uint64_t arrived,
 		  uint64_t now, uint32_t max, struct rte_mempool *pool);
 
-/* A request in a slot with pages was answered <now> (TSC). Call before link_slot_free(). */
-void link_measure_pages(struct link *link, uint32_t slot, uint64_t now);
-bool link_takes_paged(const struct link *link, float most);
+/* A request in a slot with pages was answered <now> (TSC), and the model <ran>. Call before
+ * link_slot_free(). */
+void link_measure_pages(struct link *link, uint32_t slot, uint64_t now, bool ran);
+/* Is the worker given another request in pages? Not while what it has are two batches, and more
+ * than some ms of work. */
+bool link_takes_paged(const struct link *link, uint64_t tsc_per_ms);
+
+static inline uint32_t link_slot_pages(const struct link *link, uint32_t slot)
+{
+	return link->pages != NULL ? link->pages[slot].n : 0;
+}
 
 static inline bool link_slot_has_pages(const struct link *link, uint32_t slot)
 {
-	return link->pages != NULL && link->pages[slot].n > 0;
+	return link_slot_pages(link, slot) > 0;
 }
 
 /* Give back a place whose request was not announced, and never will be. */

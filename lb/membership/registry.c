@@ -11,6 +11,7 @@
 
 #include <rte_malloc.h>
 
+#include "edge/edge.h"
 #include "lcore/lcore.h"
 #include "membership/health.h"
 #include "membership/operator_settings.h"
@@ -139,6 +140,9 @@ static void registry_detach_link(void *lcore, void *argument)
 	 */
 	if (__atomic_load_n(&link->qp, __ATOMIC_ACQUIRE) == NULL)
 		requester_fini(&link->requester);
+	/* Before the next bytes come, which would be written to it, and counted for the worker that
+	 * gets its number. */
+	edge_lose_link(lc, link);
 	/* Its requests go to other workers, or their clients get notices as the ports have room. */
 	link->next_detached = lc->detached;
 	lc->detached = link;

@@ -3,6 +3,8 @@
  * The workers of each service, as workers/assign.h computes them, and the services' pick tables.
  * Control thread.
  */
+#include <string.h>
+
 #include "membership/service_workers.h"
 
 #include "lcore/lcore.h"
@@ -46,6 +48,14 @@ struct pick_table *service_workers_table(struct lb *lb, const struct lb_service_
 	return table;
 }
 
+/* One that is suspect for a moment says what it did before: requests wait for it, and their clients
+ * must not be told that nobody describes the model. */
+static bool may_serve(const struct worker *w, const struct lb_service_config *s)
+{
+	return w->state == WORKER_SUSPECT && lb_service_serves(s) &&
+	       strcmp(w->spec.model, s->model) == 0;
+}
+
 struct model_table *service_workers_models(struct lb *lb, const struct lb_config *config)
 {
 	struct model_table *table = model_table_create(config->n_services);
@@ -53,7 +63,8 @@ struct model_table *service_workers_models(struct lb *lb, const struct lb_config
 	for (unsigned int i = 0; table != NULL && i < config->n_services; i++)
 		for (const struct worker *w = workers_next(lb->pool, NULL); w != NULL;
 		     w = workers_next(lb->pool, w))
-			if (w->spec.description != NULL && lb_worker_serves(lb, w, i))
+			if (w->spec.description != NULL &&
+			    (lb_worker_serves(lb, w, i) || may_serve(w, &config->service[i])))
 				model_table_add(table, w->spec.model, w->spec.description,
 						w->spec.max_batch);
 	return table;

@@ -42,6 +42,10 @@
 	X(TCP_SLOW, "tcp_slow", "request came slower than it must; timeout notice or reset sent")  \
 	X(TCP_TLS, "tcp_tls",                                                                      \
 	  "connection ended: its handshake failed or took too long, or a record was not valid")    \
+	X(HTTP2_FULL, "http2_full",                                                                \
+	  "connection closed: its client, or all, have as many that speak HTTP/2 as may be")       \
+	X(HTTP2_FAULT, "http2_fault",                                                              \
+	  "connection closed: its frames of HTTP/2 are not valid, or too many")                    \
 	X(TCP_READER, "tcp_reader", "connection reset: its client did not read its replies")       \
 	X(TCP_MEMORY, "tcp_memory", "segment not taken: memory for received bytes exhausted")      \
 	X(ICMP_OTHER, "icmp_other", "ICMP that is neither a ping nor an error about UDP or TCP")   \

@@ -10,6 +10,7 @@
 #include "membership/registry.h"
 #include "membership/resolve.h"
 #include "membership/service_workers.h"
+#include "observe/access_log.h"
 #include "ports/kept.h"
 #include "runtime/log_sink.h"
 #include "runtime/xdp.h"
@@ -276,6 +277,8 @@ static void apply_remember(struct lb *lb, const struct lb_config *next)
 	if (strcmp(lb->config.log_level, next->log_level) != 0)
 		rte_log_set_level_pattern("doorbell.*", log_level_number(next->log_level));
 	log_sink_format(next->log_format);
+	if (lb->access != NULL)
+		access_log_set_one_in(lb->access, next->access_log_one_in);
 	lb_config_copy_live(next, &lb->config);
 	lb->config.n_services = next->n_services;
 	memcpy(lb->config.service, next->service, sizeof(next->service));

@@ -10,6 +10,7 @@
 
 _Static_assert(TLS_SERVICES_MAX >= LB_SERVICES_MAX && TLS_LINES_MAX >= LB_LCORES_MAX,
 	       "numbers of services and lcores");
+_Static_assert(TLS_NAME_MAX >= LB_NAME_MAX, "names of services");
 
 static struct tls_context *load_one(const struct lb_service_config *s, bool strict, char *why,
 				    size_t size)
@@ -49,6 +50,7 @@ struct tls_certificates *certificates_load(const struct lb_config *config, bool 
 
 		if (!lb_service_serves(s) || !lb_service_has_tls(s))
 			continue;
+		snprintf(all->name[i], sizeof(all->name[i]), "%s", s->name);
 		all->context[i] = load_one(s, strict, why, sizeof(why));
 		if (all->context[i] != NULL)
 			continue;

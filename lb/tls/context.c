@@ -10,6 +10,7 @@
 
 #include <openssl/core_names.h>
 #include <openssl/err.h>
+#include <openssl/pem.h>
 #include <openssl/rand.h>
 #include <openssl/x509.h>
 
@@ -98,7 +99,7 @@ static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *n
 	unsigned int n_ours = (c->protocols.http1 ? 9 : 0) + (c->protocols.http2 ? 3 : 0);
 
 	if (n_ours == 0)
-		return SSL_TLSEXT_ERR_NOACK;
+		return SSL_TLSEXT_ERR_ALERT_FATAL; /* it speaks something else */
 	return SSL_select_next_proto((unsigned char **)out, n, ours, n_ours, offered, n_offered) ==
 			       OPENSSL_NPN_NEGOTIATED
 		       ? SSL_TLSEXT_ERR_OK
@@ -151,14 +152,12 @@ static bool file_is_good(const char *what, const char *path, bool secret, char *
 	return good;
 }
 
-/* Writes what OpenSSL says of a file. */
-static bool file_fails(const char *what, const char *path, char *error, size_t size)
+/* Writes what OpenSSL says of a file, or <why>, unless that is NULL. */
+static bool file_fails(const char *what, const char *path, const char *why, char *error,
+		       size_t size)
 {
-	unsigned long code = ERR_peek_last_error();
-	const char *why = ERR_reason_error_string(code);
-
-	if (ERR_GET_REASON(code) == X509_R_KEY_VALUES_MISMATCH)
-		why = "it does not belong to the certificate";
+	if (why == NULL)
+		why = ERR_reason_error_string(ERR_peek_last_error());
 	snprintf(error, size, "cannot use the %s %s: %s", what, path,
 		 why != NULL ? why : "it is not in PEM format");
 	return false;
@@ -167,7 +166,50 @@ static bool file_fails(const char *what, const char *path, char *error, size_t s
 /* A daemon has no terminal to ask for a passphrase. */
 static int no_passphrase(char *buffer, int size, int writing, void *context)
 {
-	return 0;
+	bool *wanted = context;
+
+	if (wanted != NULL)
+		*wanted = true;
+	return -1;
+}
+
+/* Is it the key of the certificate that <ssl> has? Looked at before it is used: with one of another
+ * kind OpenSSL would forget the certificate. */
+static bool key_belongs(const SSL_CTX *ssl, const EVP_PKEY *key)
+{
+	return EVP_PKEY_eq(X509_get0_pubkey(SSL_CTX_get0_certificate(ssl)), key) == 1;
+}
+
+static EVP_PKEY *read_key(const char *path, bool *has_passphrase)
+{
+	BIO *file = BIO_new_file(path, "r");
+	EVP_PKEY *key =
+		file == NULL ? NULL
+			     : PEM_read_bio_PrivateKey(file, NULL, no_passphrase, has_passphrase);
+
+	BIO_free(file);
+	return key;
+}
+
+static bool use_key(SSL_CTX *ssl, const char *path, char *error, size_t size)
+{
+	bool has_passphrase = false, used = true;
+	EVP_PKEY *key = read_key(path, &has_passphrase);
+
+	if (key == NULL)
+		used = file_fails("key", path,
+				  has_passphrase ? "it has a passphrase, for which nobody can be "
+						   "asked; take it away: openssl pkey -in OLD -out "
+						   "NEW"
+						 : NULL,
+				  error, size);
+	else if (!key_belongs(ssl, key))
+		used = file_fails("key", path, "it does not belong to the certificate", error,
+				  size);
+	else if (SSL_CTX_use_PrivateKey(ssl, key) != 1)
+		used = file_fails("key", path, NULL, error, size);
+	EVP_PKEY_free(key);
+	return used;
 }
 
 static bool use_files(SSL_CTX *ssl, const char *certificate, const char *key, char *error,
@@ -178,10 +220,8 @@ static bool use_files(SSL_CTX *ssl, const char *certificate, const char *key, ch
 	    !file_is_good("key", key, true, error, size))
 		return false;
 	if (SSL_CTX_use_certificate_chain_file(ssl, certificate) != 1)
-		return file_fails("certificate", certificate, error, size);
-	if (SSL_CTX_use_PrivateKey_file(ssl, key, SSL_FILETYPE_PEM) != 1)
-		return file_fails("key", key, error, size);
-	return true;
+		return file_fails("certificate", certificate, NULL, error, size);
+	return use_key(ssl, key, error, size);
 }
 
 static time_t seconds_of(const ASN1_TIME *time)

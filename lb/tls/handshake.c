@@ -11,12 +11,16 @@
 
 #include "tls/context.h"
 
+/* Bytes that a client may say before its handshake is over. Some 2 KiB are usual, with tickets and
+ * keys of other kinds 16 KiB; OpenSSL would keep 128 KiB of a message that is not complete. */
+#define HANDSHAKE_MAX 32768
+
 struct tls_handshake {
 	struct tls_context *context;
 	SSL *ssl;
 	BIO *in, *out; /* the SSL's */
 	struct tls_keys keys;
-	uint32_t left;
+	uint32_t left, came;
 	uint64_t records; /* that were written with the keys of after the handshake */
 	char reason[96];
 };
@@ -139,10 +143,11 @@ static uint64_t count_records(const struct tls_handshake *h)
 	return records;
 }
 
-static enum tls_progress fail(struct tls_handshake *h)
+/* <why>: NULL: as OpenSSL says. */
+static enum tls_progress fail(struct tls_handshake *h, const char *why)
 {
-	const char *why = ERR_reason_error_string(ERR_peek_last_error());
-
+	if (why == NULL)
+		why = ERR_reason_error_string(ERR_peek_last_error());
 	snprintf(h->reason, sizeof(h->reason), "%s", why != NULL ? why : "no memory");
 	ERR_clear_error();
 	return TLS_FAILED;
@@ -154,8 +159,11 @@ enum tls_progress tls_handshake_step(struct tls_handshake *h, const uint8_t *byt
 
 	ERR_clear_error();
 	BIO_reset(h->out);
+	h->came += n;
+	if (h->came > HANDSHAKE_MAX)
+		return fail(h, "the client's handshake is too long");
 	if (BIO_write(h->in, bytes, (int)n) != (int)n)
-		return fail(h);
+		return fail(h, NULL);
 	rc = SSL_do_handshake(h->ssl);
 	h->left = BIO_ctrl_pending(h->in);
 	if (rc == 1) {
@@ -164,7 +172,7 @@ enum tls_progress tls_handshake_step(struct tls_handshake *h, const uint8_t *byt
 		h->records = count_records(h);
 		return TLS_DONE;
 	}
-	return SSL_get_error(h->ssl, rc) == SSL_ERROR_WANT_READ ? TLS_GOING : fail(h);
+	return SSL_get_error(h->ssl, rc) == SSL_ERROR_WANT_READ ? TLS_GOING : fail(h, NULL);
 }
 
 uint32_t tls_handshake_left(const struct tls_handshake *h)

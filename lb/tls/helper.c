@@ -7,13 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_log.h>
 #include <rte_ring.h>
 
+#include "runtime/clock.h"
 #include "runtime/sleeper.h"
+
+RTE_LOG_REGISTER(tls_log, doorbell.tls, INFO)
 
 #define GRAVES         4096       /* sessions that wait to be freed */
 #define HELPER_SLEEP   1000000000 /* ns; it is woken */
 #define SESSIONS_BURST 64
+#define HELPER_LOG_MS  10000 /* between two lines: strangers can make handshakes fail */
 
 struct tls_line {
 	struct tls_helper *helper;
@@ -31,6 +36,9 @@ struct tls_helper {
 	bool joined;          /* the thread has ended */
 	pthread_mutex_t lock; /* of <certificates> */
 	struct tls_certificates *certificates;
+	/* the thread's: when a failure was logged last, and those that were not since then */
+	uint64_t logged_ms;
+	uint64_t unlogged;
 };
 
 /* --- the helper --------------------------------------------------------------------------------
@@ -55,6 +63,26 @@ static void helper_fail(struct tls_job *job, const char *reason)
 	job->progress = TLS_FAILED;
 	job->n_output = 0;
 	snprintf(job->reason, sizeof(job->reason), "%s", reason);
+}
+
+static void helper_log_failure(struct tls_helper *helper, const struct tls_job *job)
+{
+	uint64_t now_ms = clock_now_ms();
+	char name[TLS_NAME_MAX] = "";
+
+	if (helper->logged_ms != 0 && now_ms - helper->logged_ms < HELPER_LOG_MS) {
+		helper->unlogged++;
+		return;
+	}
+	pthread_mutex_lock(&helper->lock);
+	if (helper->certificates != NULL)
+		memcpy(name, helper->certificates->name[job->service], sizeof(name));
+	pthread_mutex_unlock(&helper->lock);
+	rte_log(RTE_LOG_NOTICE, tls_log,
+		"tls: service=%s event=handshake_failed reason=\"%s\" others=%lu\n", name,
+		job->reason, helper->unlogged);
+	helper->logged_ms = now_ms;
+	helper->unlogged = 0;
 }
 
 static void helper_begin(struct tls_helper *helper, struct tls_job *job)
@@ -107,6 +135,8 @@ static void helper_do(struct tls_helper *helper, struct tls_job *job)
 	switch ((enum tls_order)job->order) {
 	case TLS_STEP:
 		helper_step(helper, job);
+		if (job->progress == TLS_FAILED)
+			helper_log_failure(helper, job);
 		break;
 	case TLS_ABANDON:
 		tls_handshake_free(job->handshake);

@@ -2,7 +2,8 @@
 /*
  * A thread that makes handshakes for lcores, which must not wait for a signature: a job goes to the
  * helper by a ring, and comes back by its lcore's. While it is away it is the helper's, else the
- * lcore's. All memory that OpenSSL takes is taken and given back by the helper.
+ * lcore's. All memory that OpenSSL takes is taken and given back by the helper. It logs why a
+ * handshake failed, once per 10 s.
  *
  *   lcore                               helper
  *   tls_submit(STEP, bytes)       →     a step of the handshake
@@ -19,6 +20,7 @@ struct tls_helper;
 struct tls_line;
 
 #define TLS_SERVICES_MAX 256  /* numbers of services are below */
+#define TLS_NAME_MAX     64
 #define TLS_LINES_MAX    64   /* lcores */
 #define TLS_JOBS         256  /* of one lcore */
 #define TLS_JOB_BYTES    4096 /* of the client, in one step */
@@ -50,9 +52,10 @@ struct tls_job {
 	struct tls_handshake *handshake;
 };
 
-/* The contexts of services by number; NULL: it has none. */
+/* The contexts of services by number; NULL: it has none. And their names, for the log. */
 struct tls_certificates {
 	struct tls_context *context[TLS_SERVICES_MAX];
+	char name[TLS_SERVICES_MAX][TLS_NAME_MAX];
 };
 
 /* NULL: no memory, or no thread. Control thread. */

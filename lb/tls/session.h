@@ -24,6 +24,9 @@
 #define TLS_IV         12
 /* After so many records keys are replaced: a fraction of what RFC 8446, 5.5 allows. */
 #define TLS_KEY_RECORDS (1u << 23)
+/* Records without bytes for the framing that a client may send one behind the other: each takes
+ * time here, new keys most. */
+#define TLS_USELESS_MAX 32
 
 enum tls_type {
 	TLS_CHANGE_CIPHER = 20,
@@ -61,8 +64,10 @@ struct tls_session {
 	uint16_t record_max; /* bytes of content that the client takes */
 	uint8_t secret_size, key_size;
 	uint8_t protocol; /* enum tls_protocol */
+	uint8_t useless;  /* records without bytes for the framing, in a row */
 	bool explicit_nonce;
 	bool resumed;
+	bool update_due;    /* the client wants us to have new keys before more bytes go to it */
 	const EVP_MD *hash; /* of TLS 1.3 */
 	/* the record that is being read */
 	uint8_t got;    /* bytes of its header */

@@ -9,6 +9,7 @@
  */
 #include "walk/cancel.h"
 
+#include "edge/edge.h"
 #include "lcore/lcore.h"
 #include "walk/egress.h"
 #include "walk/replay.h"
@@ -53,6 +54,7 @@ static bool cancel_on_link(struct lcore *lc, struct link *link, const struct flo
 	number = cancel_find_slot(link, handle, tag, budget);
 	if (number == SLOT_NONE)
 		return false;
+	edge_note_worker(lc, flow, &link->slot[number]);
 	egress_notice(lc, flow, &link->client_path[number], LB_NOTICE_CANCELLED, tag);
 	cancel_end_slot(lc, link, number);
 	return true;

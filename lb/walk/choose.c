@@ -49,11 +49,23 @@ struct choice {
 /* Places leave this part of a link's slots to requests that are sent whole. */
 #define PLACES_LEAVE 4
 
-/*
- * Take a slot of <link> with a place. A place in the room is not taken from an older request. None
- * is given while half of those with a place are complete and wait for the worker: it could not go
- * on sooner.
+/* ms of work in requests that are complete and wait: clients far away take as long to fill a place.
  */
+#define PLACES_AHEAD_MS 100
+
+/* Would a request with a place only wait? Half of those that have one are complete and do, and for
+ * so long that it can be complete before their end: another worker may be free sooner. */
+static bool choose_would_wait(const struct lcore *lc, const struct link *link)
+{
+	float ns = (float)link->n_ready * lc->load.gap_ns[link->worker];
+	float cycles = (float)link->ready_pages * link->page_cycles;
+
+	return 2 * link->n_ready > link->n_filling &&
+	       (ns > PLACES_AHEAD_MS * 1e6f ||
+		cycles > (float)(PLACES_AHEAD_MS * lc->lb->tsc_per_ms));
+}
+
+/* Take a slot of <link> with a place. A place in the room is not taken from an older request. */
 static __rte_noinline bool choose_take_place(struct lcore *lc, struct link *link)
 {
 	struct placing *p = &lc->placing;
@@ -61,7 +73,7 @@ static __rte_noinline bool choose_take_place(struct lcore *lc, struct link *link
 	enum link_taken taken;
 
 	if ((p->bytes > link->stride && link->room_owed == now) ||
-	    2 * link->n_ready > link->n_filling)
+	    (link->n_ready > 0 && (!p->may_wait || choose_would_wait(lc, link))))
 		return false;
 	taken = link_take(link, p->bytes, link->slots / PLACES_LEAVE, &p->place);
 	if (taken == LINK_NO_ROOM)
@@ -73,17 +85,17 @@ static __rte_noinline bool choose_take_place(struct lcore *lc, struct link *link
 #define PACKET_OWES 256u
 
 /* Set aside a slot for a packet of <length> bytes. While a large request waits for the worker, too,
- * it has its turn after as many bytes. */
+ * it has its turn after as many bytes, unless it waits for others like it. */
 static inline bool choose_take_slot(struct lcore *lc, struct link *link, uint32_t length)
 {
-	bool waits = link->n_ready > 0;
+	bool waits = link->n_ready > 0, enough = waits && link->owed >= link->ready_bytes;
 
-	if (unlikely(waits) && link->owed >= link->ready_bytes)
+	if (unlikely(enough) && link_takes_paged(link, lc->lb->tsc_per_ms))
 		return false;
 	if (!link_reserve(link, requester_packets(&link->requester, length), link->withheld,
 			  lc->link_max))
 		return false;
-	if (unlikely(waits))
+	if (unlikely(waits) && !enough)
 		link->owed += RTE_MAX(length, PACKET_OWES);
 	return true;
 }
@@ -285,11 +297,12 @@ struct link *choose_worker(struct lcore *lc, struct flow *flow, uint16_t service
 }
 
 struct link *choose_place(struct lcore *lc, struct flow *flow, uint16_t service, uint32_t hash,
-			  uint32_t bytes, uint64_t deadline, struct link_place *place, bool *late)
+			  const struct placing *placing, uint64_t deadline,
+			  struct link_place *place, bool *late)
 {
 	struct link *link;
 
-	lc->placing.bytes = bytes;
+	lc->placing = *placing;
 	link = choose_worker(lc, flow, service, hash, CHOOSE_PLACE, deadline, late);
 	*place = lc->placing.place;
 	return link;

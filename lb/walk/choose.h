@@ -25,12 +25,13 @@ bool choose_has_workers(const struct lcore *lc, uint16_t service);
 struct link *choose_worker(struct lcore *lc, struct flow *flow, uint16_t service, uint32_t hash,
 			   uint32_t length, uint64_t deadline, bool *late);
 /*
- * The same for a request of <bytes> whose payload comes in pieces: takes a slot with a <place> for
- * it. Offer older requests first: in an iteration where one found too little room on a link, later
- * ones get none of that room.
+ * The same for a request whose payload comes in pieces: takes a slot with a <place> for it. Offer
+ * older requests first: in an iteration where one found too little room on a link, later ones get
+ * none of that room.
  */
 struct link *choose_place(struct lcore *lc, struct flow *flow, uint16_t service, uint32_t hash,
-			  uint32_t bytes, uint64_t deadline, struct link_place *place, bool *late);
+			  const struct placing *placing, uint64_t deadline,
+			  struct link_place *place, bool *late);
 /* Does each flow, or each request, have a worker of its own to wait for? Others may then be served
  * before it. */
 static inline bool choose_is_pinned(const struct lb_service_config *config)

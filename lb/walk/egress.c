@@ -249,8 +249,8 @@ static void egress_finish(struct lcore *lc, struct link *link, uint32_t number, 
 	link->stats.faults += status == RING_ERROR || status == RING_BAD;
 	lc->stats.drop[LB_DROP_CANCEL_UNSENT] += slot->cancel_due;
 	replay_forget(lc, link, number);
-	if (unlikely(link_slot_has_pages(link, number)) && run_ns > 0)
-		link_measure_pages(link, number, lc->now);
+	if (unlikely(link_slot_has_pages(link, number)))
+		link_measure_pages(link, number, lc->now, run_ns > 0);
 	link_slot_free(link, number);
 	workers_load_answered(&lc->load, link->worker, lc->now, status == RING_OK ? run_ns : 0);
 }
@@ -297,6 +297,7 @@ static void egress_send_reply(struct lcore *lc, struct link *link, struct rte_mb
 	flow = conntrack_flow_get(lc->ct, slot.flow);
 	if (unlikely(flow == NULL))
 		return lcore_drop(lc, m, LB_DROP_REPLY_NO_FLOW);
+	edge_note_worker(lc, flow, &slot);
 	/* A late reply is not sent; of a reply in several chunks, the first decides. */
 	if (unlikely(slot.deadline != 0 && slot.chunks == 0 && lc->now > slot.deadline)) {
 		egress_notice(lc, flow, path, LB_NOTICE_DEADLINE, slot.tag);

@@ -177,6 +177,7 @@ static enum lb_drop forward_expired_reason(const struct lcore *lc, const struct 
 /* Returns whether the request has got a place, or ended. */
 static bool forward_try_place(struct lcore *lc, const struct edge_wanting *at)
 {
+	const struct placing placing = {.bytes = at->bytes, .may_wait = at->may_wait};
 	enum lb_drop reason = forward_expired_reason(lc, at);
 	struct link *link = NULL;
 	struct link_place place;
@@ -184,7 +185,7 @@ static bool forward_try_place(struct lcore *lc, const struct edge_wanting *at)
 
 	if (reason == LB_DROP_NONE && at->may && choose_has_workers(lc, at->service) &&
 	    !waiting_is_older(lc, at->service, at->since))
-		link = choose_place(lc, at->flow, at->service, at->hash, at->bytes, at->deadline,
+		link = choose_place(lc, at->flow, at->service, at->hash, &placing, at->deadline,
 				    &place, &late);
 	if (late)
 		reason = LB_DROP_DEADLINE;
@@ -203,7 +204,7 @@ static void forward_place_some(struct lcore *lc, struct edge_wanting *at, struct
 
 	while (budget-- > 0 && edge_next_wanting(lc, at)) {
 		if (at->flow == NULL || forward_is_blocked(blocked, at->service) ||
-		    forward_try_place(lc, at) || !at->may ||
+		    forward_try_place(lc, at) || !at->may_wait ||
 		    choose_is_pinned(lcore_service_config(lc, at->service)))
 			continue;
 		blocked->bits[at->service / 64] |= UINT64_C(1) << at->service % 64;
@@ -218,8 +219,8 @@ void forward_place(struct lcore *lc)
 	struct edge_wanting at = {0};
 
 	forward_place_some(lc, &at, &blocked);
-	if (!edge_resume_wanting(lc, &at))
+	if (!edge_resume_wanting(lc))
 		return;
 	forward_place_some(lc, &at, &blocked);
-	edge_pause_wanting(lc, &at);
+	edge_pause_wanting(lc);
 }

@@ -32,8 +32,10 @@ static void overdue_end_slot(struct lcore *lc, struct link *link, uint32_t numbe
 		return;
 	lc->stats.drop[LB_DROP_REQUEST_TIMEOUT]++;
 	lc->service[slot->service].stats.drops++;
-	if (flow != NULL)
+	if (flow != NULL) {
+		edge_note_worker(lc, flow, slot);
 		egress_notice(lc, flow, path, LB_NOTICE_TIMEOUT, slot->tag);
+	}
 	cancel_slot(lc, link, number);
 }
 
@@ -95,8 +97,10 @@ static void overdue_give_up(struct lcore *lc, struct link *link, uint32_t number
 			return;
 		lc->stats.drop[LB_DROP_WORKER_LOST]++;
 		lc->service[slot->service].stats.drops++;
-		if (flow != NULL)
+		if (flow != NULL) {
+			edge_note_worker(lc, flow, slot);
 			egress_notice(lc, flow, path, LB_NOTICE_WORKER_LOST, slot->tag);
+		}
 		replay_forget(lc, link, number);
 	}
 	link_slot_free(link, number);
@@ -105,7 +109,6 @@ static void overdue_give_up(struct lcore *lc, struct link *link, uint32_t number
 /* End the requests in flight of a detached link. True: all are ended and the link is released. */
 static bool overdue_reap_link(struct lcore *lc, struct link *link)
 {
-	edge_lose_link(lc, link);
 	/* Requests whose clients cannot be notified now may use up the budget: the next call
 	 * continues after them. */
 	link_visit_busy(lc, link, &link->overdue_at, BUDGET, overdue_give_up);

@@ -5,6 +5,7 @@
  */
 #include "walk/stopping.h"
 
+#include "edge/edge.h"
 #include "lcore/lcore.h"
 #include "walk/egress.h"
 #include "walk/forward.h"
@@ -30,6 +31,8 @@ static void stopping_notify_slot(struct lcore *lc, struct link *link, uint32_t n
 	const struct slot *slot = &link->slot[number];
 	struct flow *flow = conntrack_flow_get(lc->ct, slot->flow);
 
+	if (flow != NULL)
+		edge_note_worker(lc, flow, slot);
 	if (flow != NULL && (txq_room(&lc->tx[path->port]) == 0 ||
 			     !egress_notice(lc, flow, path, LB_NOTICE_TIMEOUT, slot->tag)))
 		return;

@@ -27,6 +27,7 @@
 #   tests/bench/run.sh tcp-peers [--rounds N] [--seconds S] [--only "haproxy doorbell"] [--json FILE] ...
 #   tests/bench/run.sh tcp-loss [--rounds N] [--seconds S] [--size BYTES] [--lose PERCENT] [--json FILE] ...
 #   tests/bench/run.sh tcp-attack [--rounds N] [--seconds S] [--only "flood drip readers"] [--json FILE] ...
+#   tests/bench/run.sh kserve-abuse [--rounds N] [--seconds S] [--only "heads bombs shut"] [--json FILE] ...
 #   tests/bench/run.sh soak [--minutes N] [--json FILE] ...
 #   tests/bench/run.sh bundle DIRECTORY [--without-mlp]
 #   tests/bench/run.sh bundle-net DIRECTORY
@@ -77,6 +78,7 @@ udp-peers          requests/s of kernel sockets through Doorbell, beside nft's D
 tcp-peers          requests/s and CPU time of kernel TCP clients through Doorbell, HAProxy and nginx
 tcp-loss           goodput of TCP services over a lossy wire, beside a server of the kernel's sockets
 tcp-attack         what clients of a TCP service notice of a SYN flood, dripping clients and slow readers
+kserve-abuse       what clients by HTTP notice of others that attack by HTTP/1.1 and gRPC
 soak               what is left of an hour of mixed load with workers that come and go: nothing, if nothing leaks
 pool-live          hundreds of workers that register, come, go and die, and a restarted load balancer
 END
@@ -333,6 +335,12 @@ tcp-peers | tcp-loss | tcp-attack)
         tests/net/stream/tcp-stream tests/net/stream/stream.so
     build_steering
     BUILD=$build exec "$root/tests/bench/peers/${name/-/_}.sh" --commit "$(commit)" --machine "$(machine)" "$@"
+    ;;
+kserve-abuse)
+    shift
+    build "${programs[@]}" gpu-agent/models/echo.so tests/bench/bench-tcp-load
+    build_steering
+    BUILD=$build exec "$root/tests/bench/peers/kserve_abuse.sh" --commit "$(commit)" --machine "$(machine)" "$@"
     ;;
 flows | pool)
     "$@"

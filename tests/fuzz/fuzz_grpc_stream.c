@@ -6,6 +6,7 @@
  * for. Each byte of a request is written once, no more of an answer is sent than there is, nothing
  * is sent of a request that is over, and all memory comes back.
  */
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,7 +92,7 @@ static bool room_next(struct kserve_room *room)
 }
 
 struct asked {
-	bool known, begun, named, answered, over;
+	bool known, begun, named, answered, over, told;
 	uint64_t tag, size, placed;
 	uint32_t rows;
 	uint32_t answer, sent; /* bytes */
@@ -104,6 +105,26 @@ struct owner {
 	uint8_t reply;       /* option */
 	bool closed;
 };
+
+/* Each request is told of once. */
+static void room_tell(struct kserve_room *room, const struct stream *s,
+		      const struct kserve_told *told)
+{
+	const struct owner *o =
+		(const void *)((const char *)s - offsetof(struct owner, placement.stream));
+	struct asked *a = &o->asked[told->request];
+
+	require(!a->told && told->status <= 505 && told->id_length <= KSERVE_ID_MAX,
+		"a request is told of once");
+	a->told = true;
+}
+
+static void owner_expect_told(const struct owner *o)
+{
+	kserve_room_lost(&o->placement.stream);
+	for (uint32_t i = 0; i < o->placement.stream.requests; i++)
+		require(o->asked[i].told, "each request is told of");
+}
 
 static const struct stream_framing *framing_of(const struct owner *o)
 {
@@ -380,9 +401,15 @@ static void converse(struct grpc_room *room, uint8_t reply, const uint8_t *bytes
 		framing_of(&o)->drain(&o.placement.stream);
 		owner_emit(&o);
 	}
+	owner_expect_told(&o);
 	placement_fini(&o.placement);
 	free(o.asked);
 	check_room(room);
+}
+
+static void room_count(const struct kserve_room *room, struct kserve_counters *counters)
+{
+	*counters = (struct kserve_counters){.inferences = 7};
 }
 
 static struct grpc_room *make_room(void)
@@ -398,6 +425,8 @@ static struct grpc_room *make_room(void)
 	memset(kserve->date, '-', sizeof(kserve->date));
 	kserve->find = room_find;
 	kserve->next = room_next;
+	kserve->count = room_count;
+	kserve->tell = room_tell;
 	layouts[0] = kserve_layout_of(kserve, "m", &described, ROWS);
 	layouts[1] = kserve_layout_of(kserve, "n", &described_raw, ROWS);
 	layouts[2] = kserve_layout_of(kserve, "b", &described_rows, ROWS);

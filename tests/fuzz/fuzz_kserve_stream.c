@@ -8,6 +8,7 @@
  * same requests have the same bytes, each byte is written once, the answers are the same, and all
  * memory comes back.
  */
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,7 +85,7 @@ static const struct model_description described_rows = {
 
 struct asked {
 	uint32_t rows;
-	bool begun, named, answered, text, streams;
+	bool begun, named, answered, told, text, streams;
 	uint64_t tag, size, placed;
 	uint8_t bytes[MAX_REQUEST], written[MAX_REQUEST];
 };
@@ -125,6 +126,26 @@ static bool room_next(struct kserve_room *room)
 {
 	room_select(room, (room->service + 1) % SERVICES);
 	return room->service != room->service_of_connection;
+}
+
+/* Each request is told of once. */
+static void room_tell(struct kserve_room *room, const struct stream *s,
+		      const struct kserve_told *told)
+{
+	const struct owner *o =
+		(const void *)((const char *)s - offsetof(struct owner, placement.stream));
+	struct asked *a = &o->asked[told->request];
+
+	require(!a->told && told->status <= 505 && told->id_length <= KSERVE_ID_MAX,
+		"a request is told of once");
+	a->told = true;
+}
+
+static void owner_expect_told(const struct owner *o)
+{
+	kserve_room_lost(&o->placement.stream);
+	for (uint32_t i = 0; i < o->placement.stream.requests; i++)
+		require(o->asked[i].told, "each request is told of");
 }
 
 static void owner_say(struct owner *o, const void *bytes, uint32_t n)
@@ -249,7 +270,8 @@ static bool owner_ready(void *context)
 	struct owner *o = context;
 
 	owner_advance(o);
-	return !o->closed;
+	/* However it is cut, it ends behind the same head. */
+	return !o->closed && o->placement.stream.requests < REQUESTS - 1;
 }
 
 static void owner_write(struct owner *o, uint32_t number, uint64_t offset, const uint8_t *bytes,
@@ -367,6 +389,7 @@ static struct owner converse(struct kserve_room *room, uint8_t reply, const uint
 		placement_run(&o.placement, &settings, at);
 	}
 	owner_advance(&o);
+	owner_expect_told(&o);
 	placement_fini(&o.placement);
 	require(TAILQ_EMPTY(&room->readers), "readers come back");
 	for (unsigned int i = 0; i < SERVICES; i++)
@@ -394,6 +417,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		room->find = room_find;
 		room->next = room_next;
 		room->count = room_count;
+		room->tell = room_tell;
 		memset(room->date, '-', sizeof(room->date));
 		layouts[0] = kserve_layout_of(room, "m", &described, ROWS);
 		layouts[1] = kserve_layout_of(room, "n", &described_raw, ROWS);

@@ -260,6 +260,8 @@ static void icmp_error_frame(struct story *s)
 	deliver(s, 0, frame, packet_build(&p, frame));
 }
 
+static void check_client_frames(struct story *s);
+
 static void raw_frame(struct story *s)
 {
 	uint8_t frame[256] = {0}, port = byte(s) & 1, n = byte(s);
@@ -326,6 +328,57 @@ static void segment(struct story *s)
 	walk_send_frame(s->w, 0, 0, frame, packet_build(&p, frame));
 }
 
+/* The next segment of a connection to the first service. */
+static void talk_on(struct story *s, unsigned int who, uint8_t flags, const uint8_t *bytes,
+		    uint32_t n)
+{
+	struct talk *t = &s->talk[who];
+	struct tcp_header h = {
+		.seq = t->seq,
+		.ack = flags & TCP_BIT_ACK ? t->ack : 0,
+		.flags = flags,
+		.window = 65535,
+		.length = n,
+		.scale = TCP_SCALE_NONE,
+	};
+	uint8_t tcp[PACKET_MAX], frame[PACKET_MAX];
+	struct packet p = {
+		.family = 4,
+		.tcp = true,
+		.source_port = 3000 + who,
+		.destination_port = 8004,
+		.bytes = tcp + 4,
+	};
+	uint32_t size = tcp_header_write(&h, htons(p.source_port), htons(8004), tcp);
+
+	if (n > 0)
+		memcpy(tcp + size, bytes, n);
+	p.n_bytes = size - 4 + n;
+	t->seq += tcp_header_span(&h);
+	walk_send_frame(s->w, 0, 0, frame, packet_build(&p, frame));
+}
+
+/* A request larger than a packet, or its beginning, by a connection that is opened for it. */
+static void large_request(struct story *s)
+{
+	uint8_t bytes[20000] = {0}, how = byte(s), who = how % 8;
+	uint32_t said = 2000 + byte(s) * 70, n = how & 8 ? 1500 : said + 4;
+
+	memcpy(bytes, &said, 4);
+	s->odd = true;
+	if (how & 16) {
+		s->talk[who] = (struct talk){.seq = (how + s->requests) * 100000};
+		talk_on(s, who, TCP_BIT_SYN, NULL, 0);
+		walk_turns(s->w, 2); /* another lcore may have the port's queue */
+		check_client_frames(s);
+		talk_on(s, who, TCP_BIT_ACK, NULL, 0);
+	}
+	for (uint32_t at = 0; at < n; at += 1400) {
+		talk_on(s, who, TCP_BIT_ACK, bytes + at, RTE_MIN(n - at, 1400u));
+		walk_turn(s->w);
+	}
+}
+
 /* Notes how far the load balancer has got in a connection. */
 static void note_segment(struct story *s, const struct walk_frame *f)
 {
@@ -365,13 +418,14 @@ static struct walk_worker *pick(struct story *s)
 static void join(struct story *s)
 {
 	static const uint32_t mtus[] = {256, 512, 1024, 4096};
-	uint8_t how = byte(s);
+	uint8_t how = byte(s), more = byte(s);
 	struct walk_worker_params p = {
 		.slots = 2u << (how & 3),
+		.max_batch = more & 2 ? 1 : 0,
 		.path_mtu = mtus[how >> 2 & 3],
 		.model = how & 16 ? "other" : "echo",
 		.weight = 1 + (how >> 5),
-		.room = 65536,
+		.room = more & 128 ? 262144 : 65536,
 	};
 	struct walk_worker *v;
 
@@ -380,7 +434,8 @@ static void join(struct story *s)
 	v = walk_worker_register(s->w, &p);
 	if (v == NULL)
 		return;
-	v->answers = byte(s) & 1;
+	v->answers = more & 1;
+	v->run_ns = (more >> 2 & 31) * UINT64_C(1000000);
 	lb_worker_ready(s->w->lb, walk_worker_of(v));
 	v->beat_at = 0;
 	for (int i = 0; i < 2; i++) {
@@ -552,12 +607,14 @@ static uint32_t listed(const struct link *link, const struct slot_list *list)
 
 static void check_link(const struct link *link)
 {
-	uint32_t busy = 0, due = 0, taken = 0;
+	uint32_t busy = 0, due = 0, taken = 0, filling = 0, paged = 0;
 
 	for (uint32_t i = 0; i < link->slots; i++) {
 		busy += link->slot[i].state == SLOT_BUSY;
 		due += link->slot[i].state == SLOT_ABANDONED && link->slot[i].cancel_due;
 		taken += link->slot[i].state != SLOT_FREE;
+		filling += link->slot[i].state == SLOT_FILLING;
+		paged += link->slot[i].state > SLOT_FILLING && link_slot_has_pages(link, i);
 	}
 	walk_expect(listed(link, &link->busy) == busy, "%u slots are listed, %u busy",
 		    listed(link, &link->busy), busy);
@@ -567,6 +624,19 @@ static void check_link(const struct link *link)
 	walk_expect(taken == link->slots - link->n_free, "%u slots are taken of %u, %u are free",
 		    taken, link->slots, link->n_free);
 	walk_expect(link->reserved_slots == 0 && link->reserved_packets == 0, "reserved");
+	walk_expect(filling == link->n_filling && paged == link->n_paged,
+		    "%u places, not %u; %u requests in pages, not %u", link->n_filling, filling,
+		    link->n_paged, paged);
+	walk_expect(link->n_ready <= filling && (link->n_ready == 0) == TAILQ_EMPTY(&link->ready),
+		    "%u of %u places wait", link->n_ready, filling);
+	walk_expect_eq(link->withheld, link->kept_back - RTE_MIN(link->kept_back, link->n_filling));
+}
+
+static void check_load(const struct lcore *lc, const struct link *link)
+{
+	walk_expect_eq(lc->load.placed[link->worker], link->n_filling);
+	walk_expect_eq(lc->load.credits[link->worker], link->n_free);
+	walk_expect_eq(lc->load.outstanding[link->worker], link->slots - link->n_free);
 }
 
 static void check_lcores(const struct walk *w)
@@ -579,8 +649,13 @@ static void check_lcores(const struct walk *w)
 			queued += lc->service[k].queue.count;
 		walk_expect(queued == lc->n_waiting, "%u wait, %u are queued", lc->n_waiting,
 			    queued);
-		for (unsigned int k = 0; k < lc->n_links; k++)
+		for (unsigned int k = 0; k < lc->n_links; k++) {
 			check_link(lc->links[k]);
+			check_load(lc, lc->links[k]);
+		}
+		for (unsigned int k = 0; k < lc->n_active; k++)
+			walk_expect(lc->link[lc->active[k]->worker] == lc->active[k],
+				    "a detached link is active");
 	}
 }
 
@@ -601,6 +676,8 @@ static void operate(struct story *s)
 
 	if (what >= 244)
 		return segment(s);
+	if (what >= 238)
+		return large_request(s);
 	switch (what % 20) {
 	case 0:
 	case 1:
@@ -766,6 +843,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	while (s.at < s.end) {
 		operate(&s);
 		check_client_frames(&s);
+		check_lcores(walk);
 	}
 	walk_turns(walk, 3);
 	check_client_frames(&s);

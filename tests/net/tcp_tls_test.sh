@@ -76,6 +76,9 @@ in_client /usr/bin/python3 "$here/tcp_tls.py" echo "$vip" 8502 "$dir/ca.pem" || 
 expect "resumed handshakes" "$(counter resumed)" -ge 2
 expect "new keys, three times in each direction" "$(counter rekeys)" -eq 6
 
+! in_client openssl s_client -connect "$vip:8502" -alpn h2 </dev/null >"$dir/alpn" 2>&1 || fail "a client of HTTP/2 was taken"
+expect_log lb 'service=length event=handshake_failed reason="no application protocol" others=0'
+
 # --- its version is shown
 coproc holder { exec ip netns exec "$tag-client" /usr/bin/python3 "$here/tcp_tls.py" hold "$vip" 8502 "$dir/ca.pem" 2>"$dir/holder.log"; }
 to=${holder[1]} from=${holder[0]}
@@ -125,6 +128,9 @@ cp "$dir/second.pem" "$dir/service.pem"
 ! cli config apply >"$dir/said" 2>&1 || fail "a key that does not belong to its certificate was applied"
 grep -qF "services[kserve].tls: cannot use the key $dir/service.key: it does not belong to the certificate" "$dir/said" ||
     fail "config apply says: $(cat "$dir/said")"
+openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out "$dir/service.key" 2>/dev/null
+! cli config apply >"$dir/said" 2>&1 || fail "a key of another kind than its certificate's was applied"
+grep -qF "it does not belong to the certificate" "$dir/said" || fail "config apply says: $(cat "$dir/said")"
 expect "the first certificate still" "$(serial 8502)" = "subject=CN = first"
 expect_check 1 "it does not belong to the certificate"
 install -m 600 "$dir/second.key" "$dir/service.key"

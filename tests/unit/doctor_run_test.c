@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "doctor_fixture.h"
+#include "secure_fixture.h"
 
 TestSuite(doctor_run, .init = set_up, .fini = tear_down, .timeout = 120);
 
@@ -345,6 +346,44 @@ Test(doctor_run, what_agents_prove_is_looked_at)
 	cr_expect_eq(trust("/none.pem", "", "")->status, DOCTOR_PROBLEM);
 	cr_expect_eq(trust("", "", "control.agents: whoever")->status, DOCTOR_PROBLEM);
 	cr_expect_eq(trust("", "", "")->status, DOCTOR_NA);
+}
+
+/* Returns the finding for a service with these files. */
+static const struct doctor_finding *certificate(const char *path, const char *key)
+{
+	d.n = 0;
+	d.plan.n_secured = 1;
+	strcpy(d.plan.secured[0].service, "echo");
+	snprintf(d.plan.secured[0].certificate, LB_FILE_MAX, "%s", path);
+	snprintf(d.plan.secured[0].key, LB_FILE_MAX, "%s", key);
+	check_certificates(&d);
+	cr_assert_eq(d.n, 1);
+	return &d.finding[0];
+}
+
+Test(doctor_run, certificates_of_services_are_looked_at)
+{
+	struct secure_fixture files;
+	struct secure_party good, soon, old;
+
+	secure_fixture_start(&files);
+	good = secure_party_create(&files, NULL, "service", NULL, 30);
+	soon = secure_party_create(&files, NULL, "service", NULL, 3);
+	old = secure_party_create(&files, NULL, "service", NULL, -1);
+	check_certificates(&d);
+	cr_expect_eq(d.finding[0].status, DOCTOR_NA);
+	cr_expect_eq(certificate(good.certificate_path, good.key_path)->status, DOCTOR_OK);
+	cr_expect_eq(certificate(soon.certificate_path, soon.key_path)->status, DOCTOR_WARNING);
+	cr_expect_eq(certificate(old.certificate_path, old.key_path)->status, DOCTOR_PROBLEM);
+	cr_expect_not_null(strstr(d.finding[0].found, "has ended"), "%s", d.finding[0].found);
+	cr_expect_eq(certificate(good.certificate_path, "/none.key")->status, DOCTOR_PROBLEM);
+	cr_expect_not_null(strstr(d.finding[0].found, "services[echo].tls: cannot open the key "
+						      "/none.key"),
+			   "%s", d.finding[0].found);
+	secure_party_free(&good);
+	secure_party_free(&soon);
+	secure_party_free(&old);
+	secure_fixture_stop(&files);
 }
 
 Test(doctor_run, what_operators_set_is_looked_at)

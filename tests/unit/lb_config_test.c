@@ -151,6 +151,10 @@ static const struct row value_rows[] = {
 	{GOOD "idle: nap\n", "lb.yaml:7: idle: 'nap' is not a way to idle; use sleep or poll"},
 	{GOOD "log_level: loud\n",
 	 "'loud' is not a log level; use error, warning, notice, info or debug"},
+	{GOOD "log: {access: access.log}\n",
+	 "log.access: 'access.log' is not an absolute path or off; use 1 to 255"},
+	{GOOD "log: {access_one_in: 0}\n",
+	 "log.access_one_in: '0' is not a number of requests; use 1 to 1000000"},
 	{GOOD "memory: {hugepages: maybe}\n",
 	 "memory.hugepages: 'maybe' is not a yes or no; use true or false"},
 	{GOOD "memory: {mb: 1048577}\n",
@@ -417,6 +421,8 @@ Test(lb_config, the_smallest_file_gets_the_defaults)
 	cr_assert_eq(config.rnr_retry, 7);
 	cr_assert(config.dcqcn);
 	cr_assert_str_eq(config.log_level, "info");
+	cr_assert_str_eq(config.access_log, "");
+	cr_assert_eq(config.access_log_one_in, 1);
 }
 
 static const char everything[] =
@@ -449,6 +455,7 @@ static const char everything[] =
 	"workers: {timeout_ms: 20, lease_ms: 300}\n"
 	"fabric: {ack_timeout: 8, retry_count: 0, rnr_retry: 3, congestion_control: off,\n"
 	"  neighbour_probe_ms: 70}\n"
+	"log: {access: /var/log/a, access_one_in: 7}\n"
 	"log_level: debug\n";
 
 Test(lb_config, every_key_reaches_its_field)
@@ -509,6 +516,8 @@ Test(lb_config, every_key_reaches_its_field)
 	cr_assert_eq(config.rnr_retry, 3);
 	cr_assert_not(config.dcqcn);
 	cr_assert_str_eq(config.log_level, "debug");
+	cr_assert_str_eq(config.access_log, "/var/log/a");
+	cr_assert_eq(config.access_log_one_in, 7);
 }
 
 Test(lb_config, the_limit_of_a_datagram_follows_the_smallest_clients_port)

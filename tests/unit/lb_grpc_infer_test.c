@@ -166,6 +166,12 @@ static const struct refusal {
 	REFUSAL("\x32\x12\x12\x10\x0a\x0e"
 		"classification",
 		501, "shared memory and classification are not there"),
+	REFUSAL("\x22\x11\x0a\7timeout\x12\6\x1a\4soon", 400,
+		"parameters.timeout: expected an integer from 0 on"),
+	REFUSAL("\x22\x0b\x0a\7timeout\x12\0", 400,
+		"parameters.timeout: expected an integer from 0 on"),
+	REFUSAL("\x22\x17\x0a\x08priority\x12\x0b\x10\xff\xff\xff\xff\xff\xff\xff\xff\xff\1", 400,
+		"parameters.priority: expected an integer from 0 on"),
 };
 
 Test(lb_grpc_infer, what_is_not_valid_is_refused_with_its_reason)

@@ -48,6 +48,25 @@ Test(lb_grpc_memory, a_session_has_no_more_than_its_budget, .init = make)
 	cr_expect_not_null(grpc_memory_take(4097, &b));
 }
 
+/* Two sessions of one client have no more together than a quarter of all. */
+Test(lb_grpc_memory, a_client_has_no_more_than_a_quarter, .init = make)
+{
+	uint32_t used = 0;
+	struct grpc_account a = {&memory, 0, &used}, b = {&memory, 0, &used}, other = {&memory, 0};
+	void *piece = grpc_memory_take(GRPC_MEMORY_LARGE, &a);
+
+	cr_assert_not_null(piece);
+	while (grpc_memory_take(1024, &b) != NULL)
+		;
+	cr_expect_leq(used, grpc_memory_bytes(SESSIONS, USUAL) / 4);
+	cr_expect_gt(used, grpc_memory_bytes(SESSIONS, USUAL) / 4 - 1024);
+	cr_expect_null(grpc_memory_take(1024, &a));
+	cr_expect_not_null(grpc_memory_take(1024, &other), "another client has its own");
+	grpc_memory_give(piece, &a);
+	cr_expect_not_null(grpc_memory_take(1024, &b));
+	cr_expect_eq(used, a.used + b.used);
+}
+
 Test(lb_grpc_memory, pieces_do_not_overlap_and_all_come_back, .init = make)
 {
 	struct grpc_account a = {&memory, 0};

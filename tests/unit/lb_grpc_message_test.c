@@ -60,6 +60,37 @@ Test(lb_grpc_message, answers_of_the_load_balancer)
 	       "d\x10\x0e\x1a\2\xac\2");
 }
 
+Test(lb_grpc_message, statistics_and_index)
+{
+	static struct kserve_model counted;
+	uint8_t at[256];
+	struct grpc_out out = {at, at + sizeof(at), false};
+
+	counted = model;
+	counted.counters = (struct kserve_counters){.success = {5, 500},
+						    .fail = {1, 0},
+						    .queue = {5, 60},
+						    .input = {5, 50},
+						    .infer = {5, 250},
+						    .output = {5, 5},
+						    .inferences = 7,
+						    .executions = 3,
+						    .last_inference = 300};
+	grpc_write_statistics(&out, &counted);
+	EXPECT(&out, at,
+	       "\x0a\x35\x0a\3mlp\x12\1\x31\x18\xac\2\x20\7\x28\3\x32\x24\x0a\5\x08\5\x10\xf4\3"
+	       "\x12\2\x08\1\x1a\4\x08\5\x10\x3c\x22\4\x08\5\x10\x32\x2a\5\x08\5\x10\xfa\1\x32\4"
+	       "\x08\5\x10\5");
+	out.at = at;
+	counted.ready = true;
+	grpc_write_index(&out, &counted);
+	counted.ready = false;
+	grpc_write_index(&out, &counted);
+	EXPECT(&out, at,
+	       "\x0a\x0f\x0a\3mlp\x12\1\x31\x1a\5READY"
+	       "\x0a\x2a\x0a\3mlp\x12\1\x31\x1a\x0bUNAVAILABLE\x22\x13no worker serves it");
+}
+
 Test(lb_grpc_message, what_does_not_fit_is_said)
 {
 	uint8_t at[20];
@@ -80,6 +111,8 @@ Test(lb_grpc_message, names_are_read_whole_or_not)
 	cr_expect_str_eq(names.version, "1");
 	cr_expect(grpc_names_read(&names, NULL, 0));
 	cr_expect_str_eq(names.name, "");
+	cr_expect(grpc_names_read(&names, (const uint8_t *)"\x10\1", 2));
+	cr_expect(names.ready);
 	cr_expect_not(grpc_names_read(&names, (const uint8_t *)both, sizeof(both) - 2));
 	cr_expect_not(grpc_names_read(&names,
 				      (const uint8_t *)"\x12\x10"

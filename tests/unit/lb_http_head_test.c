@@ -268,6 +268,10 @@ Test(lb_http_head, expectations_and_codings)
 	expect_fields("Connection: closed\r\n", "POST /v2");
 	/* the first fault is told; one that hides the end is told first */
 	expect_fields("Content-Encoding: gzip\r\nExpect: tea\r\n", "415, POST /v2");
+	/* The JSON's length is that before it was compressed: Triton's clients say it so. */
+	expect_fields("Content-Encoding: gzip\r\nInference-Header-Content-Length: 300\r\n"
+		      "Content-Length: 150\r\n",
+		      "415, POST /v2 150 json 300");
 	expect_fields("Expect: tea\r\nContent-Length: x\r\n", "400 broken");
 }
 

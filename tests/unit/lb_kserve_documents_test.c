@@ -52,15 +52,18 @@ Test(lb_kserve_documents, server)
 	struct json_out out = begin();
 
 	kserve_write_server(&out, "doorbell", "0.1.0");
-	cr_assert_str_eq(end(&out),
-			 "{\"name\":\"doorbell\",\"version\":\"0.1.0\",\"extensions\":["
-			 "\"binary_tensor_data\",\"model_configuration\",\"parameters\"]}");
+	cr_assert_str_eq(end(&out), "{\"name\":\"doorbell\",\"version\":\"0.1.0\",\"extensions\":["
+				    "\"binary_tensor_data\",\"model_configuration\",\"parameters\","
+				    "\"schedule_policy\",\"statistics\"]}");
 	out = begin();
 	kserve_write_health(&out, "ready", false);
 	cr_assert_str_eq(end(&out), "{\"ready\":false}");
 	out = begin();
 	kserve_write_health(&out, "live", true);
 	cr_assert_str_eq(end(&out), "{\"live\":true}");
+	out = begin();
+	kserve_write_model_ready(&out, "digits", false);
+	cr_assert_str_eq(end(&out), "{\"name\":\"digits\",\"ready\":false}");
 }
 
 Test(lb_kserve_documents, metadata)

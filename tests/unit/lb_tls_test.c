@@ -420,6 +420,20 @@ Test(lb_tls, a_client_without_a_version_or_cipher_of_ours_is_refused)
 	}
 }
 
+/* OpenSSL would keep a first message of 128 KiB until it is complete. */
+Test(lb_tls, a_handshake_without_end_takes_little_memory)
+{
+	struct tls_handshake *h = tls_handshake_create(context);
+	uint8_t record[5 + 4000] = {22, 3, 1, 4000 >> 8, 4000 & 0xff, 1, 1, 0xff, 0};
+	uint32_t bytes = 0;
+
+	while (bytes < 65536 && tls_handshake_step(h, record, sizeof(record)) == TLS_GOING)
+		bytes += sizeof(record);
+	cr_expect_lt(bytes, 65536);
+	cr_expect_str_eq(tls_handshake_reason(h), "the client's handshake is too long");
+	tls_handshake_free(h);
+}
+
 /* --- ALPN --------------------------------------------------------------------------------------
  */
 
@@ -448,7 +462,9 @@ Test(lb_tls, the_protocol_is_one_that_the_service_has)
 	cr_expect_eq(protocol_of(&both, "\x08http/1.1"), TLS_PROTOCOL_HTTP1);
 	cr_expect_eq(protocol_of(&http1, "\x02h2"), -1);
 	cr_expect_eq(protocol_of(&http1, ""), TLS_PROTOCOL_NONE);
-	cr_expect_eq(protocol_of(&none, "\x02h2"), TLS_PROTOCOL_NONE);
+	/* RFC 9325, 3.7: it is no client of a framing that has no name there. */
+	cr_expect_eq(protocol_of(&none, "\x02h2"), -1);
+	cr_expect_eq(protocol_of(&none, ""), TLS_PROTOCOL_NONE);
 }
 
 /* --- files -------------------------------------------------------------------------------------
@@ -479,6 +495,52 @@ Test(lb_tls, files_that_do_not_work_are_named_with_the_reason)
 	chmod(own.key_path, 0644);
 	cr_expect(strstr(refusal_of(own.certificate_path, own.key_path), "chmod 600"));
 	chmod(own.key_path, 0600);
+}
+
+Test(lb_tls, a_key_of_another_kind_is_not_the_certificate_s)
+{
+	struct secure_party rsa =
+		secure_party_with_key(&f, NULL, "rsa", NULL, 30, EVP_RSA_gen(2048));
+
+	cr_expect(strstr(refusal_of(rsa.certificate_path, own.key_path),
+			 "it does not belong to the certificate"),
+		  "%s", error);
+	cr_expect(strstr(refusal_of(own.certificate_path, rsa.key_path),
+			 "it does not belong to the certificate"),
+		  "%s", error);
+	secure_party_free(&rsa);
+}
+
+Test(lb_tls, a_key_with_a_passphrase_is_named_as_such)
+{
+	const char *path;
+	FILE *file = secure_file(&f, &path);
+
+	PEM_write_PKCS8PrivateKey(file, own.key, EVP_aes_128_cbc(), "secret", 6, NULL, NULL);
+	fclose(file);
+	cr_expect(strstr(refusal_of(own.certificate_path, path), "passphrase"), "%s", error);
+}
+
+Test(lb_tls, clients_get_the_certificates_behind_the_first)
+{
+	struct secure_party leaf = secure_party_create(&f, &other, "leaf", NULL, 30);
+	struct pair *p = calloc(1, sizeof(*p));
+	const char *chain;
+	FILE *file = secure_file(&f, &chain);
+	struct tls_context *c;
+
+	PEM_write_X509(file, leaf.certificate);
+	PEM_write_X509(file, other.certificate);
+	fclose(file);
+	c = tls_context_create(chain, leaf.key_path, &none, error, sizeof(error));
+	cr_assert_not_null(c, "%s", error);
+	tls_client_open(&p->client, TLS1_3_VERSION, NULL, NULL, NULL);
+	p->session = tls_client_meet(&p->client, c, UINT32_MAX, p->reason, p->left, &p->n_left);
+	cr_assert_not_null(p->session, "%s", p->reason);
+	cr_expect_eq(sk_X509_num(SSL_get_peer_cert_chain(p->client.ssl)), 2);
+	part(p);
+	tls_context_free(c);
+	secure_party_free(&leaf);
 }
 
 Test(lb_tls, a_certificate_that_has_ended_is_told)

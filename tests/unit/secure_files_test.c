@@ -39,6 +39,8 @@ Test(secure_files, names_the_file_that_does_not_do)
 	struct secure_files good = {lb.certificate_path, lb.key_path, ca.certificate_path, NULL};
 	struct secure_files bad = good;
 	const char *garbage = secure_text_file(&f, "-----BEGIN CERTIFICATE-----\nAAAA\n");
+	struct secure_party rsa =
+		secure_party_with_key(&f, &ca, "rsa", NULL, 30, EVP_RSA_gen(2048));
 
 	bad.key = "";
 	expect_error(&bad, "TLS needs certificate, key and ca; key is missing");
@@ -46,6 +48,9 @@ Test(secure_files, names_the_file_that_does_not_do)
 	expect_error(&bad, "cannot open the key /nonexistent/key.pem: No such file or directory");
 	bad.key = other.key_path;
 	expect_error(&bad, "it does not belong to the certificate");
+	bad.key = rsa.key_path;
+	expect_error(&bad, "it does not belong to the certificate");
+	secure_party_free(&rsa);
 	bad = good;
 	bad.certificate = garbage;
 	expect_error(&bad, garbage);

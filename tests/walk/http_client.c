@@ -38,18 +38,19 @@ void http_take_all(struct http_client *any)
 	}
 }
 
-static void http_transmit(struct http_client *c, uint8_t flags, const void *bytes, uint32_t n)
+static void http_send(struct http_client *c, uint8_t flags, const void *bytes, uint32_t n)
 {
 	struct tcp_header h = {.seq = c->seq,
 			       .ack = flags & TCP_BIT_ACK ? c->ack : 0,
 			       .flags = flags,
-			       .window = 65535,
+			       .window = c->window,
 			       .length = n,
 			       .scale = TCP_SCALE_NONE};
 	uint8_t tcp[PACKET_MAX], frame[PACKET_MAX];
 	uint32_t size = tcp_header_write(&h, htons(c->port), htons(8000), tcp);
 	struct packet p = {.family = 4,
 			   .tcp = true,
+			   .source = c->source,
 			   .source_port = c->port,
 			   .bytes = tcp + 4,
 			   .n_bytes = size - 4 + n};
@@ -58,15 +59,41 @@ static void http_transmit(struct http_client *c, uint8_t flags, const void *byte
 		memcpy(tcp + size, bytes, n);
 	walk_send_frame(c->w, 0, 0, frame, packet_build(&p, frame));
 	c->seq += tcp_header_span(&h);
+}
+
+static void http_transmit(struct http_client *c, uint8_t flags, const void *bytes, uint32_t n)
+{
+	http_send(c, flags, bytes, n);
 	walk_turn(c->w);
 	http_take_all(c);
 }
 
+void http_put(struct http_client *c, const void *bytes, uint32_t n)
+{
+	http_send(c, TCP_BIT_ACK | TCP_BIT_PSH, bytes, n);
+}
+
+void http_finish(struct http_client *c)
+{
+	http_transmit(c, TCP_BIT_ACK | TCP_BIT_FIN, NULL, 0);
+}
+
+void http_acknowledge(struct http_client *c)
+{
+	http_send(c, TCP_BIT_ACK, NULL, 0);
+}
+
 struct http_client *http_dial(struct walk *w, uint16_t port)
+{
+	return http_dial_from(w, NULL, port);
+}
+
+struct http_client *http_dial_from(struct walk *w, const char *source, uint16_t port)
 {
 	struct http_client *c = calloc(1, sizeof(*c));
 
-	*c = (struct http_client){.w = w, .port = port, .seq = port * 1000};
+	*c = (struct http_client){
+		.w = w, .source = source, .port = port, .seq = port * 1000, .window = 65535};
 	client_by_port[port] = c;
 	http_transmit(c, TCP_BIT_SYN, NULL, 0);
 	http_transmit(c, TCP_BIT_ACK, NULL, 0);
@@ -98,7 +125,7 @@ void http_say(struct http_client *c, const char *bytes, uint32_t n)
 void http_hang_up(struct http_client *c)
 {
 	if (!c->reset)
-		http_transmit(c, TCP_BIT_ACK | TCP_BIT_FIN, NULL, 0);
+		http_finish(c);
 	for (unsigned int i = 0; i < 100 && !c->reset && !c->fin; i++) {
 		walk_pass(c->w, 1);
 		http_take_all(c);

@@ -7,8 +7,10 @@
 
 struct http_client {
 	struct walk *w;
+	const char *source; /* address; NULL: that of all */
 	uint16_t port;
 	uint32_t seq, ack;
+	uint16_t window; /* bytes that it offers */
 	bool fin, reset;
 	uint32_t n;
 	char got[262144]; /* with a NUL */
@@ -16,8 +18,16 @@ struct http_client {
 
 /* A connection from <port> to port 8000. http_hang_up() ends it and frees the client. */
 struct http_client *http_dial(struct walk *w, uint16_t port);
+/* From another address; it outlives the client. Ports are of one client each. */
+struct http_client *http_dial_from(struct walk *w, const char *source, uint16_t port);
+/* Acknowledges what was taken, in the next turn. */
+void http_acknowledge(struct http_client *c);
 /* Sends the bytes in segments of 1,000. */
 void http_say(struct http_client *c, const char *bytes, uint32_t n);
+/* Sends the bytes in one segment, which waits for the next turn. */
+void http_put(struct http_client *c, const void *bytes, uint32_t n);
+/* Sends a FIN: nothing may be said after it. */
+void http_finish(struct http_client *c);
 /* Waits and acknowledges until nothing more comes. */
 void http_wait(struct http_client *c);
 /* Takes all that came, for this and all other clients. */

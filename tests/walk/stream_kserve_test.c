@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "edge/edge.h"
+#include "grpc_text.h"
 #include "http_client.h"
 #include "worker.h"
 
@@ -13,32 +14,6 @@ static const struct walk_params params = {
 		    ", port: 8000, model: echo, max_request: 64KiB, max_reply: 64KiB}\n",
 	.more = "tcp: {connections: 256, buffer_mb: 8}\n",
 };
-
-static struct model_description described = {
-	.version = "1",
-	.n_inputs = 2,
-	.n_outputs = 2,
-	.input = {{.name = "a", .datatype = DATATYPE_FP32, .rank = 1, .shape = {2}},
-		  {.name = "b", .datatype = DATATYPE_UINT8, .rank = 1, .shape = {-1}}},
-	.output = {{.name = "c", .datatype = DATATYPE_FP32, .rank = 1, .shape = {2}},
-		   {.name = "d", .datatype = DATATYPE_UINT8, .rank = 1, .shape = {-1}}},
-};
-
-static struct walk_worker *described_worker(struct walk *w)
-{
-	static const struct walk_worker_params roomy = {
-		.max_request = 65536, .max_reply = 65536, .room = 262144};
-	struct lb_registration r;
-	struct walk_worker *v;
-
-	walk_worker_registration(w, &roomy, &r);
-	r.worker.min_request = 8;
-	r.worker.description = &described;
-	v = walk_worker_register_as(w, &r);
-	walk_need(v != NULL, "%s", w->error);
-	walk_need(walk_worker_start(v), "not active");
-	return v;
-}
 
 /* The clock is not the walk's. */
 static void blank_dates(char *text, uint32_t n)
@@ -54,11 +29,6 @@ static void blank_dates(char *text, uint32_t n)
  */
 
 #define POST "POST /v2/models/echo/infer HTTP/1.1\r\nHost: h\r\n"
-
-struct text {
-	uint32_t n;
-	char at[32768];
-};
 
 static void add(struct text *t, const char *head, const char *json, bool length, const char *binary,
 		uint32_t n_binary)
@@ -180,7 +150,7 @@ WALK(requests_that_are_cut_anywhere)
 	static struct text t;
 	char *whole, *got, *binary;
 
-	described_worker(w);
+	kserve_worker(w);
 	add_all(&t);
 	whole = converse(w, 3000, &t, 0);
 	expect_in_order(whole, parts, 5);
@@ -209,7 +179,7 @@ WALK(chunks_that_are_cut_anywhere)
 	char *expected, *got;
 	uint32_t n;
 
-	described_worker(w);
+	kserve_worker(w);
 	add(&plain, POST, BOTH_JSON, false, "", 0);
 	add(&plain, POST, BINARY, true, four, 12);
 	add(&plain, POST, B_FIRST, true, "\0\0\0\0\0\0\0\0", 8);
@@ -267,7 +237,7 @@ WALK(chunked_bodies_that_are_refused)
 	};
 	struct walk *w = walk_create(&params);
 
-	described_worker(w);
+	kserve_worker(w);
 	for (unsigned int i = 0; i < RTE_DIM(rows); i++) {
 		bool binary = rows[i].json_length != NULL && rows[i].json_length[0] == 'B';
 		struct http_client *c = http_dial(w, 3000 + i);
@@ -307,7 +277,7 @@ WALK(trailers_are_bounded)
 	struct http_client *c = http_dial(w, 3000);
 	static struct text t;
 
-	described_worker(w);
+	kserve_worker(w);
 	t.n = sprintf(t.at, "POST /nowhere HTTP/1.1\r\nHost: h\r\n"
 			    "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n");
 	http_say(c, t.at, t.n);
@@ -392,7 +362,7 @@ WALK(a_request_byte_by_byte)
 	struct http_client *c;
 	static struct text t;
 
-	described_worker(w);
+	kserve_worker(w);
 	add(&t, POST, BOTH_JSON, false, "", 0);
 	c = http_dial(w, 3000);
 	for (uint32_t i = 0; i < t.n; i++)
@@ -412,7 +382,7 @@ WALK(much_text_takes_many_turns)
 	struct http_client *c;
 	const char *at;
 
-	described_worker(w);
+	kserve_worker(w);
 	n += sprintf(json,
 		     "{\"inputs\":[{\"name\":\"a\",\"shape\":[2],\"datatype\":\"FP32\","
 		     "\"data\":[0,0]},{\"name\":\"b\",\"shape\":[%u],\"datatype\":\"UINT8\","
@@ -534,7 +504,7 @@ WALK(answers_while_the_load_balancer_drains)
 {
 	static const char field[] = "\r\nConnection: close\r\n";
 	struct walk *w = walk_create(&params);
-	struct walk_worker *v = described_worker(w);
+	struct walk_worker *v = kserve_worker(w);
 	struct http_client *c = http_dial(w, 3000);
 	static struct text t;
 	char *first, *second;
@@ -565,7 +535,7 @@ WALK(answers_while_the_load_balancer_drains)
 WALK(a_reply_that_is_none_of_the_model)
 {
 	struct walk *w = walk_create(&params);
-	struct walk_worker *v = described_worker(w);
+	struct walk_worker *v = kserve_worker(w);
 	struct http_client *c;
 	static struct text t;
 
@@ -645,7 +615,7 @@ WALK(more_chunked_tensors_than_readers)
 	struct http_client *c[100], *other;
 	static struct text t;
 
-	described_worker(w);
+	kserve_worker(w);
 	t.n = sprintf(t.at,
 		      POST "Transfer-Encoding: chunked\r\nInference-Header-Content-Length: %zu\r\n"
 			   "\r\n%zx\r\n%s\r\n6\r\n123456\r\n",
@@ -692,62 +662,16 @@ WALK(a_head_that_is_none)
 /* --- gRPC --------------------------------------------------------------------------------------
  */
 
-#define FIELD(name, length, value) "\0" name length value
-#define GRPC_PATH                  "/inference.GRPCInferenceService/ModelInfer"
-#define GRPC_HEAD                                                                                  \
-	FIELD("\7:method", "\4", "POST")                                                           \
-	FIELD("\7:scheme", "\4", "http")                                                           \
-	FIELD("\12:authority", "\1", "h")                                                          \
-	FIELD("\5:path", "\x2a", GRPC_PATH)                                                        \
-	FIELD("\xc"                                                                                \
-	      "content-type",                                                                      \
-	      "\x10", "application/grpc")
-#define GRPC_INPUTS                                                                                \
-	"\x0a\4echo\x1a\1x\x2a\xc\xa\1a\x12\4FP32\x1a\1\2"                                         \
-	"\x2a\xd\xa\1b\x12\5UINT8\x1a\1\4\x3a\x8\0\0\x80\x3f\0\0\0\x40\x3a\4wxyz"
-
-static void add_frame(struct text *t, uint8_t type, uint8_t flags, uint8_t stream,
-		      const char *bytes, uint8_t n)
-{
-	const uint8_t head[9] = {0, 0, n, type, flags, 0, 0, 0, stream};
-
-	memcpy(t->at + t->n, head, sizeof(head));
-	memcpy(t->at + t->n + sizeof(head), bytes, n);
-	t->n += sizeof(head) + n;
-}
-
-/* A call on <stream>; its message in two frames. */
-static void add_call(struct text *t, uint8_t stream)
-{
-	static const char message[] = "\0\0\0\0\x36" GRPC_INPUTS;
-
-	add_frame(t, 1, 4, stream, GRPC_HEAD, sizeof(GRPC_HEAD) - 1);
-	add_frame(t, 0, 0, stream, message, 30);
-	add_frame(t, 0, 1, stream, message + 30, sizeof(message) - 1 - 30);
-}
-
-static unsigned int count(const struct http_client *c, const char *bytes, uint32_t n)
-{
-	unsigned int times = 0;
-
-	for (uint32_t i = 0; i + n <= c->n; i++)
-		times += memcmp(c->got + i, bytes, n) == 0;
-	return times;
-}
-
 /* Two calls of gRPC over a connection, cut at every byte. */
 WALK(calls_that_are_cut_anywhere)
 {
-	static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 	struct walk *w = walk_create(&params);
 	static struct text t;
 
-	described_worker(w);
-	memcpy(t.at, preface, sizeof(preface) - 1);
-	t.n = sizeof(preface) - 1;
-	add_frame(&t, 4, 0, 0, "", 0);
-	add_call(&t, 1);
-	add_call(&t, 3);
+	kserve_worker(w);
+	text_preface(&t);
+	text_call(&t, 1);
+	text_call(&t, 3);
 	for (uint32_t cut = 0; cut < t.n; cut++) {
 		struct http_client *c = http_dial(w, 3000 + cut);
 
@@ -755,7 +679,7 @@ WALK(calls_that_are_cut_anywhere)
 		http_say(c, t.at, cut);
 		http_say(c, t.at + cut, t.n - cut);
 		http_wait(c);
-		walk_expect_eq(count(c, "\x32\x8\0\0\x80\x3f\0\0\0\x40\x32\4wxyz", 16), 2);
+		walk_expect_eq(text_count(c, "\x32\x8\0\0\x80\x3f\0\0\0\x40\x32\4wxyz", 16), 2);
 		walk_expect(!c->fin && !c->reset, "the connection ended");
 		http_hang_up(c);
 	}
@@ -766,15 +690,12 @@ WALK(calls_that_are_cut_anywhere)
 /* A client that goes while its calls are read or answered leaves nothing behind. */
 WALK(calls_of_a_client_that_goes)
 {
-	static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 	struct walk *w = walk_create(&params);
 	static struct text t;
 
-	described_worker(w);
-	memcpy(t.at, preface, sizeof(preface) - 1);
-	t.n = sizeof(preface) - 1;
-	add_frame(&t, 4, 0, 0, "", 0);
-	add_call(&t, 1);
+	kserve_worker(w);
+	text_preface(&t);
+	text_call(&t, 1);
 	for (uint32_t cut = 1; cut <= t.n; cut++) {
 		struct http_client *c = http_dial(w, 3000 + cut);
 

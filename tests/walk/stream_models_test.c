@@ -62,6 +62,46 @@ static void ask(struct http_client *c, const char *line)
 	http_say(c, text, sprintf(text, "%s HTTP/1.1\r\nHost: h\r\n\r\n", line));
 }
 
+/* The worker's descriptor has it: the request's own deadline, whether shorter or longer, in place
+ * of the service's. */
+WALK(a_requests_own_deadline_replaces_the_services)
+{
+	static const struct walk_params late = {
+		.services = "  - {name: one, protocol: tcp, framing: kserve, "
+			    "address: " PACKET_DESTINATION4
+			    ", port: 8000, model: echo, max_request: 1KiB, max_reply: 1KiB, "
+			    "deadline_ms: 40}\n",
+		.more = "tcp: {connections: 256, buffer_mb: 8}\n"};
+	static const struct walk_worker_params of_echo = {.max_request = 1024, .max_reply = 1024};
+	static const struct {
+		const char *parameters;
+		uint32_t us;
+	} rows[] = {
+		{"", 40000},
+		{"\"timeout\":0", 40000},
+		{"\"timeout\":7000,\"priority\":4", 7000},
+		{"\"timeout\":900000", 900000},
+	};
+	static char text[1024], body[512];
+	struct walk *w = walk_create(&late);
+	struct walk_worker *v = worker_of(w, &of_echo, &described);
+	struct http_client *c = http_dial(w, 3000);
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		v->answers = false;
+		sprintf(body, "{\"parameters\":{%s},%s", rows[i].parameters, JSON + 1);
+		http_say(c, text,
+			 sprintf(text, POST "Content-Length: %zu\r\n\r\n%s", strlen(body), body));
+		walk_settle(w);
+		walk_need(v->n_requests == 1);
+		walk_expect_eq(v->request[0].deadline_us, rows[i].us);
+		v->answers = true;
+		expect_answer(c, "200", "\"data\":[7,8,9]");
+	}
+	http_hang_up(c);
+	walk_destroy(w);
+}
+
 /* The path's model says which of the services with one address a request is for. */
 WALK(models_of_one_address)
 {
@@ -149,6 +189,29 @@ WALK(models_of_one_address)
 	walk_need(walk_reload(w, text) == 0, "%s", w->error);
 	ask(c, "GET /v2/models/raw/ready");
 	expect_answer(c, "200", "true");
+	http_hang_up(c);
+	walk_destroy(w);
+}
+
+/* A worker that is suspect for a moment describes its model as before: a request waits for it. */
+WALK(a_model_whose_worker_is_suspect)
+{
+	static const struct walk_worker_params p = {.max_request = 1024, .max_reply = 1024};
+	static const struct walk_params params = {.services = MODELS("")};
+	struct walk *w = walk_create(&params);
+	struct walk_worker *v = worker_of(w, &p, &described);
+	struct http_client *c = http_dial(w, 3000);
+
+	v->beats = false;
+	walk_pass(w, 80);
+	walk_expect_eq(walk_worker_of(v)->state, WORKER_SUSPECT);
+	ask(c, "GET /v2/models/echo");
+	expect_answer(c, "200", "\"inputs\":[{\"name\":\"a\"");
+	http_say(c, POST "Content-Length: 71\r\n\r\n" JSON,
+		 strlen(POST "Content-Length: 71\r\n\r\n" JSON));
+	walk_pass(w, 5);
+	v->beats = true;
+	expect_answer(c, "200", "[7,8,9]");
 	http_hang_up(c);
 	walk_destroy(w);
 }

@@ -2089,6 +2089,252 @@ WALK(large_requests_wait_for_a_slow_worker_and_have_their_turns)
 	walk_destroy(w);
 }
 
+/* The worker has enough of large requests, which run for long, beside small ones: those go on while
+ * another large one waits. */
+WALK(small_requests_go_on_while_large_ones_wait_for_each_other)
+{
+	struct walk *w = create_large(", queue_timeout_ms: 3000", "buffer_mb: 8");
+	uint8_t payload[PACKET_MAX];
+	struct tcp_header h = {0};
+	struct walk_worker *v;
+	struct raw r[4], other;
+
+	raw_open(&other, w, 3100);
+	v = known_worker(w, &other, 2);
+	for (unsigned int i = 0; i < 4; i++)
+		raw_open(&r[i], w, 3000 + i);
+	raw_part(&r[0], 20000, 0, 20000);
+	walk_pass(w, 100);
+	v->answers = false;
+	for (unsigned int i = 1; i < 4; i++)
+		raw_part(&r[i], 20000, 0, 20000);
+	walk_settle(w);
+	walk_expect_eq(v->n_requests, 2);
+	for (unsigned int i = 0; i < 60; i++) {
+		while (raw_take(&other, &h, payload))
+			other.ack = h.seq + tcp_header_span(&h);
+		raw_ask(&other, 1000, 1000);
+		walk_settle(w);
+		walk_need(v->n_requests == 3, "%u of %u", v->n_requests, i);
+		walk_answer(v, 2, &(struct walk_reply){.bytes = "ok", .n_bytes = 2});
+		walk_settle(w);
+	}
+	/* One of them is answered: its turn has come before the next small one. */
+	walk_answer(v, 0, &(struct walk_reply){.bytes = "ok", .n_bytes = 2});
+	walk_settle(w);
+	raw_ask(&other, 1000, 1000);
+	walk_settle(w);
+	walk_expect_eq(v->request[1].length, 20000);
+	walk_expect_no_drops(w);
+	for (unsigned int i = 0; i < 4; i++)
+		raw_send(&r[i], TCP_BIT_RST, NULL, 0);
+	raw_send(&other, TCP_BIT_RST, NULL, 0);
+	answer_shortly(v);
+	walk_settle(w);
+	expect_room(w);
+	walk_destroy(w);
+}
+
+static struct flow *flow_of(const struct raw *r)
+{
+	struct packet p = {.family = 4, .tcp = true, .source_port = r->port, .payload = 20};
+	struct conntrack *ct = r->w->lb->lcore[0]->ct;
+	uint8_t frame[PACKET_MAX];
+	struct flow_key key;
+	struct flow *flow;
+	uint32_t hash;
+	uint16_t vlan;
+
+	walk_need(parse_flow(frame, packet_build(&p, frame), &key, &vlan));
+	hash = conntrack_hash(ct, &key);
+	conntrack_lookup_burst(ct, &key, &hash, 1, &flow);
+	return flow;
+}
+
+/* The flow of the request whose turn is next has ended: its connection does, and those behind it
+ * go on. */
+WALK(a_flow_that_ended_holds_up_no_request_behind_its_own)
+{
+	struct walk *w = create_large(", queue_timeout_ms: 3000", "buffer_mb: 8");
+	struct walk_worker *v;
+	struct raw r[6], other;
+	unsigned int n;
+
+	raw_open(&other, w, 3100);
+	v = known_worker(w, &other, 20);
+	v->answers = false;
+	for (unsigned int i = 0; i < 6; i++) {
+		raw_open(&r[i], w, 3000 + i);
+		raw_part(&r[i], 20000 + i, 0, 10000);
+	}
+	for (unsigned int i = 0; i < 6; i++)
+		raw_part(&r[i], 20000 + i, 10000, 20000 + i);
+	walk_settle(w);
+	n = v->n_requests;
+	walk_need(n < 4, "%u", n);
+	conntrack_flow_remove(w->lb->lcore[0]->ct, flow_of(&r[n]));
+	walk_answer(v, 0, &(struct walk_reply){.bytes = "ok", .n_bytes = 2});
+	walk_settle(w);
+	walk_expect(v->n_requests == n && v->request[n - 1].length == 20001 + n, "%u of %u",
+		    v->n_requests, n);
+	walk_expect_no_drops(w);
+	for (unsigned int i = 0; i < 6; i++)
+		raw_send(&r[i], TCP_BIT_RST, NULL, 0);
+	raw_send(&other, TCP_BIT_RST, NULL, 0);
+	walk_settle(w);
+	answer_shortly(v);
+	walk_settle(w);
+	expect_room(w);
+	walk_destroy(w);
+}
+
+#define PLACES 500
+
+/* The time of many requests with a place is over at once: a ms ends some of them, and the next ones
+ * the others. */
+WALK(many_places_are_looked_at_in_turn)
+{
+	static const struct walk_params params = {
+		.services = "  - {name: echo, protocol: tcp, address: " PACKET_DESTINATION4
+			    ", port: 8000, model: echo, max_request: 64KiB, max_reply: 64KiB, "
+			    "deadline_ms: 2000}\n",
+		.more = "tcp: {connections: 1024, connections_percent: 100, buffer_mb: 64, "
+			"unfinished: 4096, min_rate: 0}\n",
+	};
+	static struct raw r[PLACES];
+	struct walk *w = walk_create(&params);
+	struct lcore *lc = w->lb->lcore[0];
+
+	walk_worker(w, &(struct walk_worker_params){
+			       .slots = 1024,
+			       .max_request = 65536,
+			       .max_reply = 65536,
+			       .room = PLACES * 32768,
+		       });
+	for (unsigned int i = 0; i < PLACES; i++) {
+		raw_open(&r[i], w, 3000 + i);
+		raw_part(&r[i], 30000, 0, 10);
+		walk_forget(w, 0);
+	}
+	walk_pass(w, 1999);
+	walk_expect_eq(link_outstanding(lc->links[0]), PLACES);
+	walk_pass(w, 3);
+	walk_expect(walk_stats(w).drop[LB_DROP_DEADLINE] >= 100 &&
+			    walk_stats(w).drop[LB_DROP_DEADLINE] < PLACES,
+		    "%lu", walk_stats(w).drop[LB_DROP_DEADLINE]);
+	walk_pass(w, 3);
+	walk_expect_eq(walk_stats(w).drop[LB_DROP_DEADLINE], PLACES);
+	expect_room(w);
+	edge_reset(lc, EDGE_ALL_SERVICES);
+	walk_pass(w, 20);
+	walk_destroy(w);
+}
+
+/* All requests are of one client. Those of a slow worker that are complete, and wait for it, keep
+ * it from a place there, but not at a worker of another service. */
+WALK(complete_requests_of_a_slow_worker_leave_their_client_places_elsewhere)
+{
+	static const struct walk_params params = {
+		.services = "  - {name: slow, protocol: tcp, address: " PACKET_DESTINATION4
+			    ", port: 8000, model: other, max_request: 64KiB, max_reply: 64KiB}\n"
+			    "  - {name: one, protocol: tcp, address: " PACKET_DESTINATION4
+			    ", port: 8001, model: echo, max_request: 64KiB, max_reply: 64KiB}\n",
+		.more = "tcp: {connections: 256, buffer_mb: 8, unfinished: 2}\n",
+	};
+	struct walk *w = walk_create(&params);
+	struct walk_worker *slow, *v = silent(w);
+	struct raw r[5], first, one = {.w = w, .port = 2000, .service = 8001, .seq = 5};
+
+	slow = walk_worker(w, &(struct walk_worker_params){.model = "other",
+							   .max_batch = 1,
+							   .max_request = 65536,
+							   .max_reply = 65536,
+							   .room = 262144});
+	slow->delay_ms = 20;
+	slow->run_ns = 20000000;
+	raw_open(&first, w, 2999);
+	raw_part(&first, 20000, 0, 20000);
+	walk_pass(w, 30);
+	slow->answers = false;
+	for (unsigned int i = 0; i < 5; i++) {
+		raw_open(&r[i], w, 3000 + i);
+		raw_part(&r[i], 20000, 0, 20000);
+	}
+	walk_settle(w);
+	walk_expect_eq(slow->n_requests, 2);
+	/* Two are placed beside them, and the fifth is not. */
+	walk_expect_eq(link_outstanding(w->lb->lcore[0]->link[walk_worker_of(slow)->number]), 4);
+	raw_connect(&one);
+	raw_part(&one, 30000, 0, 30000);
+	walk_settle(w);
+	walk_expect_eq(v->n_requests, 1);
+	slow->answers = true;
+	walk_pass(w, 200);
+	walk_expect_eq(walk_stats(w).replies, 6);
+	answer_shortly(v);
+	edge_reset(w->lb->lcore[0], EDGE_ALL_SERVICES);
+	walk_pass(w, 20);
+	expect_room(w);
+	walk_destroy(w);
+}
+
+#define FAR 200
+
+/* Clients send the rest of their request 30 ms after it has its place. The worker takes a ms for
+ * each, and does not run dry. */
+WALK(a_worker_does_not_run_dry_while_clients_far_away_fill_their_places)
+{
+	static const struct walk_params params = {
+		.services = "  - {name: echo, protocol: tcp, address: " PACKET_DESTINATION4
+			    ", port: 8000, model: echo, max_request: 64KiB, max_reply: 64KiB, "
+			    "queue_timeout_ms: 10000}\n",
+		.more = "tcp: {connections: 512, connections_percent: 100, buffer_mb: 64, "
+			"unfinished: 4096}\n",
+	};
+	struct walk *w = walk_create(&params);
+	struct lcore *lc = w->lb->lcore[0];
+	struct walk_worker *v = walk_worker(w, &(struct walk_worker_params){
+						       .slots = 64,
+						       .max_batch = 1,
+						       .max_request = 65536,
+						       .max_reply = 65536,
+						       .room = 64 * 32768,
+					       });
+	unsigned int placed = 0, answered = 0;
+	static struct raw r[FAR], first;
+	unsigned int at[FAR];
+
+	v->run_ns = 1000000;
+	v->answers = false;
+	raw_open(&first, w, 2999);
+	for (unsigned int i = 0; i < 10; i++) {
+		raw_part(&first, 20000, 0, 20000);
+		walk_pass(w, 1);
+		walk_answer(v, 0, &(struct walk_reply){.bytes = "ok", .n_bytes = 2});
+		walk_settle(w);
+	}
+	for (unsigned int i = 0; i < FAR; i++)
+		raw_open(&r[i], w, 3000 + i);
+	for (unsigned int i = 0; i < FAR; i++)
+		raw_part(&r[i], 20000, 0, 10000);
+	for (unsigned int ms = 0; ms < 200; ms++) {
+		for (; placed < answered + link_outstanding(lc->links[0]); placed++)
+			at[placed] = ms;
+		for (unsigned int i = 0; i < placed; i++)
+			if (at[i] + 30 == ms)
+				raw_part(&r[i], 20000, 10000, 20000);
+		if (v->n_requests > 0)
+			walk_answer(v, 0, &(struct walk_reply){.bytes = "ok", .n_bytes = 2});
+		answered = walk_stats(w).replies - 10;
+		walk_pass(w, 1);
+		walk_forget(w, 0);
+	}
+	walk_expect(answered > 140, "%u", answered);
+	edge_reset(lc, EDGE_ALL_SERVICES);
+	walk_pass(w, 20);
+	walk_destroy(w);
+}
+
 /* A client goes, and then the worker, while requests are complete and wait for it. */
 WALK(complete_requests_of_a_slow_worker_that_goes_are_ended)
 {
@@ -2116,6 +2362,30 @@ WALK(complete_requests_of_a_slow_worker_that_goes_are_ended)
 	walk_settle(w);
 	expect_room(w);
 	walk_destroy(w);
+}
+
+/* Bytes come in the same ms in which the worker goes: nothing is written to it any more, or counted
+ * for the worker that gets its number. */
+WALK(bytes_that_come_when_their_worker_has_gone_are_not_written)
+{
+	struct walk *w = create_large("", "buffer_mb: 8");
+	struct walk_worker *v = silent(w);
+	struct lcore *lc = w->lb->lcore[0];
+	uint16_t number = walk_worker_of(v)->number;
+	struct raw r;
+
+	raw_open(&r, w, 3000);
+	raw_part(&r, 30000, 0, 10000);
+	walk_settle(w);
+	walk_expect_eq(lc->load.placed[number], 1);
+	lb_worker_remove(w->lb, walk_worker_of(v), "it leaves");
+	raw_part(&r, 30000, 10000, 30000);
+	walk_settle(w);
+	walk_expect_eq(lc->load.placed[number], 0);
+	walk_expect_eq(lc->n_active, 0);
+	walk_expect_drops(w, {LB_DROP_WORKER_LOST, 1});
+	raw_expect_answer(&r, LB_NOTICE_WORKER_LOST, 0);
+	raw_end(&r);
 }
 
 /* The worker has room for one of them. The first is given four seconds less than if it were alone.

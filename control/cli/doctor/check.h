@@ -125,6 +125,7 @@ doctor_check check_rdma_modules, check_rdma_device, check_rdma_port, check_rdma_
 doctor_check check_gpu_driver, check_gpu_memory, check_gpu_doorbell, check_gpus; /* _gpu */
 doctor_check check_addresses, check_roce_port, check_agents_port;                /* _net */
 doctor_check check_trust;                                                        /* _trust */
+doctor_check check_certificates;                                                 /* _certificates */
 doctor_check check_state_file;                                                   /* _state */
 doctor_check check_control, check_lb_reachable, check_fabric_mtu;                /* _reach */
 

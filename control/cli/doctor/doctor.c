@@ -46,6 +46,7 @@ const struct doctor_row doctor_rows[] = {
 	{"port queues", check_port_queues, PLAN},
 	{"addresses", check_addresses, PLAN},
 	{"proof of agents", check_trust, DOCTOR_LB | ONLY},
+	{"certificates", check_certificates, DOCTOR_LB | ONLY},
 	{"operators' settings", check_state_file, DOCTOR_LB | ONLY,
 	 "the disk that control.state_file is on does not answer; set another"},
 	{"RDMA modules", check_rdma_modules, BOTH},

@@ -90,6 +90,22 @@ static void take_tcp(struct plan_tcp *tcp, const struct lb_config *config)
 	free(without);
 }
 
+static void take_services(struct doctor_plan *plan, const struct lb_config *config)
+{
+	for (unsigned int i = 0; i < config->n_services; i++) {
+		const struct lb_service_config *from = &config->service[i];
+		struct plan_secured *s = &plan->secured[plan->n_secured];
+
+		plan->vip[plan->n_vips++] = from->vip;
+		if (!lb_service_has_tls(from))
+			continue;
+		memcpy(s->service, from->name, sizeof(s->service));
+		memcpy(s->certificate, from->tls_certificate, sizeof(s->certificate));
+		memcpy(s->key, from->tls_key, sizeof(s->key));
+		plan->n_secured++;
+	}
+}
+
 static void from_config(struct doctor_plan *plan, const struct lb_config *config)
 {
 	for (unsigned int i = 0; i < config->n_ports; i++) {
@@ -126,8 +142,7 @@ static void from_config(struct doctor_plan *plan, const struct lb_config *config
 	memcpy(plan->token_file, config->agents_token, sizeof(plan->token_file));
 	memcpy(plan->state_file, config->state_file, sizeof(plan->state_file));
 	lb_config_lets_strangers_in(config, plan->strangers, sizeof(plan->strangers));
-	for (unsigned int i = 0; i < config->n_services; i++)
-		plan->vip[plan->n_vips++] = config->service[i].vip;
+	take_services(plan, config);
 	plan->known = true;
 }
 

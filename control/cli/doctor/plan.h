@@ -55,6 +55,12 @@ struct plan_tcp {
 	uint32_t set_mb;    /* memory.mb; 0: not set */
 };
 
+/* A service with TLS, and its files. */
+struct plan_secured {
+	char service[LB_NAME_MAX];
+	char certificate[LB_FILE_MAX], key[LB_FILE_MAX];
+};
+
 struct doctor_plan {
 	enum doctor_side side;
 	bool known; /* a configuration, or a device of the agent, was given and could be read */
@@ -77,6 +83,8 @@ struct doctor_plan {
 	char token_file[LB_FILE_MAX];
 	char state_file[LB_FILE_MAX];
 	char strangers[512]; /* why the daemon would not start without these files, or "" */
+	unsigned int n_secured;
+	struct plan_secured secured[LB_SERVICES_MAX];
 	unsigned int n_vips;
 	struct lb_address vip[LB_SERVICES_MAX];
 	/* of an agent */

@@ -36,7 +36,7 @@
 
 struct load_options {
 	struct sockaddr_in to;
-	bool spin;
+	bool spin, sleep;
 	const char *post; /* a path; NULL: framing `length` */
 	const char *requests, *replies, *latencies;
 	uint32_t request_b, reply_b, open;
@@ -370,13 +370,26 @@ static bool load_is_open(const struct load *l)
 	return false;
 }
 
+/* With a rate it does not sleep, unless told to: a timer comes late. */
+static struct timespec load_wait(const struct load *l, uint64_t now)
+{
+	uint64_t ns = 100000000;
+
+	if (l->o.spin || (l->o.rate > 0 && !l->o.sleep))
+		ns = 0;
+	else if (l->o.rate > 0 && now < l->end_ns)
+		ns = l->due_ns > now ? l->due_ns - now : 0;
+	return (struct timespec){.tv_nsec = (long)(ns < 100000000 ? ns : 100000000)};
+}
+
 static void load_run(struct load *l)
 {
 	struct epoll_event events[LOAD_EVENTS];
 	uint64_t now = load_now_ns();
 
 	while (now < l->end_ns || load_is_open(l)) {
-		int n = epoll_wait(l->poll, events, LOAD_EVENTS, l->o.spin || l->o.rate > 0 ? 0 : 100);
+		struct timespec wait = load_wait(l, now);
+		int n = epoll_pwait2(l->poll, events, LOAD_EVENTS, &wait, NULL);
 
 		for (int i = 0; i < n; i++) {
 			struct load_connection *c = events[i].data.ptr;
@@ -474,6 +487,7 @@ static const struct option load_long_options[] = {
 	{"to", required_argument, NULL, 't'},
 	{"post", required_argument, NULL, 'h'},
 	{"spin", no_argument, NULL, 'p'},
+	{"sleep", no_argument, NULL, 'z'},
 	{"requests", required_argument, NULL, 'q'},
 	{"replies", required_argument, NULL, 'a'},
 	{"latencies", required_argument, NULL, 'l'},
@@ -496,6 +510,9 @@ static void load_take_option(struct load_options *o, int option)
 		o->post = optarg;
 		break;
 	case 'p': o->spin = true; break;
+	case 'z':
+		o->sleep = true;
+		break;
 	case 'q': o->requests = optarg; break;
 	case 'a': o->replies = optarg; break;
 	case 'l': o->latencies = optarg; break;

@@ -135,7 +135,7 @@ def step_errors():
         asked.inputs[1].contents.uint_contents[3] = 256
         refused(code.INVALID_ARGUMENT, call, asked)
         refused(code.INVALID_ARGUMENT, call, pb.ModelInferRequest(model_name='mlp'), detail='no inputs')
-        refused(code.UNIMPLEMENTED, method(to, 'RepositoryIndex', pb.ServerLiveResponse), pb.ServerLiveRequest())
+        refused(code.UNIMPLEMENTED, method(to, 'RepositoryModelLoad', pb.ServerLiveResponse), pb.ServerLiveRequest())
         asked = picture(False)
         asked.id = '0' * 100  # without repetitions the library does not compress it
         refused(code.UNIMPLEMENTED, call, asked, compression=grpc.Compression.Gzip,

@@ -1,0 +1,697 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Services with TLS: handshakes, whose thread is a real one, and records over the walk. A client is
+ * OpenSSL's, or writes records itself with the client's keys, where OpenSSL would not.
+ */
+#include <arpa/inet.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "walk.h"
+
+#define FIXTURE_NEED(condition) walk_need(condition)
+#include "secure_fixture.h"
+#include "tls_client.h"
+
+#include "edge/edge.h"
+#include "edge/tls.h"
+#include "http_client.h"
+#include "worker.h"
+
+#define REQUEST_MAX 65536
+#define KEY_UPDATE  24
+
+static const uint8_t update_wanted[] = {KEY_UPDATE, 0, 0, 1, 1};
+static uint8_t random_bytes[REQUEST_MAX];
+
+/* --- the load balancer, its certificate, its clients ---------------------------------------------
+ */
+
+static struct secure_fixture files;
+static struct secure_party party;
+
+static struct walk *create_walk(const char *more)
+{
+	static const struct walk_worker_params roomy = {
+		.max_request = REQUEST_MAX, .max_reply = REQUEST_MAX, .room = 4 * REQUEST_MAX};
+	static char services[1024], tcp[256];
+	struct walk_params params = {.services = services, .more = tcp};
+	struct walk *w;
+
+	secure_fixture_start(&files);
+	party = secure_party_create(&files, NULL, "service", NULL, 30);
+	snprintf(services, sizeof(services),
+		 "  - {name: echo, protocol: tcp, address: " PACKET_DESTINATION4
+		 ", port: 8000, model: echo, max_request: 64KiB, max_reply: 64KiB, tls: "
+		 "{certificate: %s, key: %s}}\n",
+		 party.certificate_path, party.key_path);
+	snprintf(tcp, sizeof(tcp), "tcp: {connections: 1024, buffer_mb: 8%s}\n", more);
+	w = walk_create(&params);
+	walk_worker(w, &roomy);
+	srandom(7);
+	for (size_t i = 0; i < sizeof(random_bytes); i++)
+		random_bytes[i] = (uint8_t)random();
+	return w;
+}
+
+static struct edge *edge_of(const struct walk *w)
+{
+	return w->lb->lcore[0]->edge;
+}
+
+static struct tls_counters *counters_of(const struct walk *w)
+{
+	return &edge_of(w)->tls->counters;
+}
+
+/* The jobs at the helper come back, and what follows from that. */
+static void take_jobs(struct walk *w)
+{
+	struct edge_tls_room *room = edge_of(w)->tls;
+
+	while (room->away > 0) {
+		while (tls_line_is_empty(room->line))
+			sched_yield();
+		walk_turn(w);
+	}
+}
+
+static void destroy_walk(struct walk *w)
+{
+	/* Connections that clients left end by their timers. */
+	for (unsigned int i = 0; i < 30 && conntrack_count(w->lb->lcore[0]->ct) > 0; i++) {
+		walk_jump(w, 5000);
+		walk_turn(w);
+		take_jobs(w);
+	}
+	walk_expect_eq(edge_of(w)->n_open, 0);
+	walk_expect_eq(edge_of(w)->tls->n_opening, 0);
+	walk_expect_eq(edge_held_packets(w->lb->lcore[0]), 0);
+	walk_destroy(w);
+	secure_party_free(&party);
+	secure_fixture_stop(&files);
+}
+
+/* A client, and how much of what came OpenSSL has. */
+struct peer {
+	struct walk *w;
+	struct http_client *tcp;
+	struct tls_client tls;
+	uint32_t fed;
+};
+
+static void feed(struct peer *p)
+{
+	http_take_all(p->tcp);
+	tls_client_give(&p->tls, (uint8_t *)p->tcp->got + p->fed, p->tcp->n - p->fed);
+	p->fed = p->tcp->n;
+}
+
+/* All that is under way comes to its end. */
+static void settle(struct peer *p)
+{
+	do {
+		take_jobs(p->w);
+		http_wait(p->tcp);
+	} while (edge_of(p->w)->tls->away > 0);
+	feed(p);
+}
+
+/* Sends what OpenSSL has for the server, <cut> bytes at a time. */
+static void say_cut(struct peer *p, uint32_t cut)
+{
+	static uint8_t bytes[2 * REQUEST_MAX];
+	uint32_t n = tls_client_take(&p->tls, bytes, sizeof(bytes));
+
+	for (uint32_t at = 0; at < n; at += cut) {
+		http_say(p->tcp, (char *)bytes + at, RTE_MIN(cut, n - at));
+		take_jobs(p->w);
+	}
+}
+
+static void say(struct peer *p)
+{
+	say_cut(p, UINT32_MAX / 2);
+}
+
+static struct peer *dial(struct walk *w, uint16_t port, int version)
+{
+	struct peer *p = calloc(1, sizeof(*p));
+
+	p->w = w;
+	p->tcp = http_dial(w, port);
+	tls_client_open(&p->tls, version, NULL, NULL, NULL);
+	return p;
+}
+
+/* The client's last flight is not sent yet. */
+static void shake_hands(struct peer *p, uint32_t cut)
+{
+	for (unsigned int i = 0; i < 4 && SSL_do_handshake(p->tls.ssl) != 1; i++) {
+		say_cut(p, cut);
+		settle(p);
+	}
+	walk_need(SSL_is_init_finished(p->tls.ssl));
+}
+
+static struct peer *meet(struct walk *w, uint16_t port, int version)
+{
+	struct peer *p = dial(w, port, version);
+
+	shake_hands(p, UINT32_MAX / 2);
+	say(p);
+	settle(p);
+	return p;
+}
+
+static void forget(struct peer *p)
+{
+	http_abort(p->tcp);
+	take_jobs(p->w);
+	tls_client_close(&p->tls);
+	free(p);
+}
+
+static uint32_t write_request(uint8_t *to, uint32_t n)
+{
+	memcpy(to, &n, 4);
+	memcpy(to + 4, random_bytes, n);
+	return 4 + n;
+}
+
+static void ask(struct peer *p, uint32_t n)
+{
+	static uint8_t bytes[REQUEST_MAX + 4];
+	int size = (int)write_request(bytes, n);
+
+	walk_need(SSL_write(p->tls.ssl, bytes, size) == size);
+}
+
+/* The reply to a request of <n> bytes came. */
+static void expect_answer(struct peer *p, uint32_t n)
+{
+	static uint8_t got[REQUEST_MAX + 8];
+	uint32_t size = 0;
+	int part;
+
+	ERR_clear_error();
+	while (size < n + 8 && (part = SSL_read(p->tls.ssl, got + size, (int)(n + 8 - size))) > 0)
+		size += (uint32_t)part;
+	walk_expect_eq(size, n + 8);
+	walk_expect(memcmp(got + 8, random_bytes, n) == 0, "another answer");
+}
+
+/* The server ends the connection, and says so before. */
+static void expect_goodbye(struct peer *p)
+{
+	uint8_t byte;
+
+	walk_expect_eq(SSL_read(p->tls.ssl, &byte, 1), 0);
+	walk_expect(SSL_get_shutdown(p->tls.ssl) & SSL_RECEIVED_SHUTDOWN, "no close_notify");
+	walk_expect(p->tcp->fin, "no FIN");
+}
+
+static struct edge_connection *connection_of(const struct walk *w, const struct peer *p)
+{
+	struct edge *e = edge_of(w);
+
+	for (uint32_t i = 1; i <= e->connections; i++) {
+		const struct flow *flow =
+			e->connection[i].handle == 0 ? NULL : edge_flow(e, &e->connection[i]);
+
+		if (flow != NULL && flow->client_port == htons(p->tcp->port))
+			return &e->connection[i];
+	}
+	walk_need(false, "no connection");
+	return NULL;
+}
+
+/* A session that writes with the client's keys. */
+static struct tls_session *forger_of(const struct walk *w, const struct peer *p)
+{
+	const struct tls_session *s = edge_session_of(edge_of(w), connection_of(w, p));
+	struct tls_keys keys = {
+		.version = 0x0304, .cipher = EVP_CIPHER_CTX_get_nid(s->in.cipher), .hash = s->hash};
+	struct tls_session *forger;
+
+	memcpy(keys.server, s->in.secret, sizeof(keys.server));
+	forger = tls_session_create(&keys);
+	walk_need(forger != NULL);
+	forger->out.number = s->in.number;
+	return forger;
+}
+
+/* --- what clients usually do ---------------------------------------------------------------------
+ */
+
+WALK(requests_and_replies_of_both_versions)
+{
+	struct walk *w = create_walk("");
+
+	for (int version = TLS1_2_VERSION; version <= TLS1_3_VERSION; version++) {
+		struct peer *p = meet(w, 2000 + version, version);
+
+		for (uint32_t n = 1; n <= 60000; n = 3 * n + 1) {
+			ask(p, n);
+			say(p);
+			settle(p);
+			expect_answer(p, n);
+		}
+		SSL_shutdown(p->tls.ssl);
+		say(p);
+		settle(p);
+		expect_goodbye(p);
+		forget(p);
+	}
+	walk_expect_eq(counters_of(w)->opened_12, 1);
+	walk_expect_eq(counters_of(w)->opened_13, 1);
+	walk_expect_no_drops(w);
+	destroy_walk(w);
+}
+
+WALK(handshakes_and_records_that_are_cut_anywhere)
+{
+	struct walk *w = create_walk("");
+
+	for (uint32_t cut = 1; cut < 400; cut += 1 + cut / 2) {
+		struct peer *p = dial(w, 2000 + cut, TLS1_2_VERSION + cut % 2);
+
+		shake_hands(p, cut);
+		ask(p, 700);
+		say_cut(p, cut);
+		settle(p);
+		expect_answer(p, 700);
+		forget(p);
+	}
+	walk_expect_no_drops(w);
+	destroy_walk(w);
+}
+
+WALK(all_that_a_client_may_say_with_the_end_of_its_handshake)
+{
+	struct walk *w = create_walk("");
+	struct peer *p = dial(w, 2000, TLS1_3_VERSION);
+
+	shake_hands(p, UINT32_MAX / 2);
+	for (unsigned int i = 0; i < 3; i++) {
+		walk_need(SSL_key_update(p->tls.ssl, SSL_KEY_UPDATE_REQUESTED) == 1);
+		ask(p, 100);
+	}
+	say(p);
+	settle(p);
+	for (unsigned int i = 0; i < 3; i++)
+		expect_answer(p, 100);
+	walk_expect_no_drops(w);
+	forget(p);
+	destroy_walk(w);
+}
+
+WALK(a_request_before_the_client_s_goodbye_is_answered)
+{
+	struct walk *w = create_walk("");
+
+	for (int version = TLS1_2_VERSION; version <= TLS1_3_VERSION; version++) {
+		struct peer *p = meet(w, 2000 + version, version);
+
+		ask(p, 5000);
+		SSL_shutdown(p->tls.ssl);
+		say(p);
+		settle(p);
+		expect_answer(p, 5000);
+		expect_goodbye(p);
+		forget(p);
+	}
+	walk_expect_no_drops(w);
+	destroy_walk(w);
+}
+
+WALK(a_reader_whose_window_is_closed_gets_its_reply_when_it_opens)
+{
+	struct walk *w = create_walk("");
+	struct peer *p = meet(w, 2000, TLS1_3_VERSION);
+	uint32_t before = p->tcp->n;
+
+	p->tcp->window = 0;
+	ask(p, 60000);
+	say(p);
+	settle(p);
+	walk_expect(p->tcp->n - before <= 3000, "%u bytes beyond the window", p->tcp->n - before);
+	p->tcp->window = 65535;
+	settle(p);
+	for (unsigned int i = 0; i < 5; i++)
+		settle(p);
+	expect_answer(p, 60000);
+	walk_expect_no_drops(w);
+	forget(p);
+	destroy_walk(w);
+}
+
+/* --- connections that end in the middle ----------------------------------------------------------
+ */
+
+WALK(a_client_that_resets_while_the_helper_works_for_it)
+{
+	static const uint8_t hello[] = {22, 3, 1, 0, 100, 1};
+	struct walk *w = create_walk("");
+
+	for (unsigned int i = 0; i < 60; i++) {
+		struct peer *p = dial(w, 2000 + i, TLS1_3_VERSION);
+		unsigned int step = i % 3;
+		uint8_t bytes[4096];
+		uint32_t n = sizeof(hello);
+
+		walk_context("step %u", step);
+		memcpy(bytes, hello, sizeof(hello));
+		if (step > 0)
+			shake_hands(p, UINT32_MAX / 2);
+		if (step == 2) {
+			say(p);
+			settle(p);
+			SSL_key_update(p->tls.ssl, SSL_KEY_UPDATE_REQUESTED);
+			SSL_do_handshake(p->tls.ssl);
+		}
+		if (step > 0)
+			n = tls_client_take(&p->tls, bytes, sizeof(bytes));
+		/* In one turn, at the end of which the job is seldom back. */
+		http_put(p->tcp, bytes, n);
+		http_abort(p->tcp);
+		walk_expect_eq(edge_of(w)->n_open, 0);
+		take_jobs(w);
+		walk_expect_eq(edge_held_packets(w->lb->lcore[0]), 0);
+		tls_client_close(&p->tls);
+		free(p);
+	}
+	walk_context("%s", "");
+	destroy_walk(w);
+}
+
+static bool keys_are_away(const struct walk *w, const struct peer *p)
+{
+	const struct edge_busy *b = connection_of(w, p)->busy;
+
+	return b != NULL && b->tls->away;
+}
+
+/* The helper is faster than a turn at times: the client tries again until it is not. */
+WALK(a_connection_that_ends_while_its_keys_are_away_says_goodbye)
+{
+	struct walk *w = create_walk("");
+	struct peer *p = meet(w, 2000, TLS1_3_VERSION), *other[100];
+	unsigned int n_others = 0;
+
+	for (; n_others < RTE_DIM(other) && !keys_are_away(w, p); n_others++) {
+		uint8_t hello[4096], update[64];
+		uint32_t n;
+
+		settle(p);
+		ask(p, 1);
+		say(p);
+		settle(p);
+		expect_answer(p, 1);
+		other[n_others] = dial(w, 3000 + n_others, TLS1_3_VERSION);
+		SSL_do_handshake(other[n_others]->tls.ssl);
+		n = tls_client_take(&other[n_others]->tls, hello, sizeof(hello));
+		http_put(other[n_others]->tcp, hello, n);
+		SSL_key_update(p->tls.ssl, SSL_KEY_UPDATE_NOT_REQUESTED);
+		SSL_do_handshake(p->tls.ssl);
+		n = tls_client_take(&p->tls, update, sizeof(update));
+		http_put(p->tcp, update, n);
+		walk_turn(w);
+	}
+	walk_need(keys_are_away(w, p));
+	edge_close_all(w->lb->lcore[0]);
+	edge_transmit(w->lb->lcore[0]);
+	settle(p);
+	expect_goodbye(p);
+	forget(p);
+	while (n_others > 0)
+		forget(other[--n_others]);
+	destroy_walk(w);
+}
+
+/* The stream of a client is cut by someone who cannot forge its end. */
+WALK(half_a_request_before_a_FIN_is_none)
+{
+	struct walk *w = create_walk("");
+
+	for (unsigned int goodbye = 0; goodbye < 2; goodbye++) {
+		struct peer *p = meet(w, 2000 + goodbye, TLS1_3_VERSION);
+		uint8_t request[1004];
+		uint8_t byte;
+
+		write_request(request, 1000);
+		SSL_write(p->tls.ssl, request, 600);
+		if (goodbye)
+			SSL_shutdown(p->tls.ssl);
+		say(p);
+		http_finish(p->tcp);
+		settle(p);
+		walk_expect_eq(walk_stats(w).requests, 0);
+		walk_expect_eq(SSL_read(p->tls.ssl, &byte, 1), 0);
+		forget(p);
+	}
+	destroy_walk(w);
+}
+
+WALK(plain_HTTP_gets_an_alert_and_an_end)
+{
+	static const char request[] = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+	struct walk *w = create_walk("");
+	struct http_client *c = http_dial(w, 2000);
+
+	http_say(c, request, sizeof(request) - 1);
+	http_wait(c);
+	walk_expect_eq(c->n, 7);
+	walk_expect_eq(c->got[0], TLS_ALERT);
+	walk_expect_eq(c->got[6], TLS_UNEXPECTED_MESSAGE);
+	walk_expect(c->fin, "it stays");
+	walk_expect_eq(counters_of(w)->not_tls, 1);
+	walk_expect_drops(w, {LB_DROP_TCP_TLS, 1});
+	http_hang_up(c);
+	destroy_walk(w);
+}
+
+/* --- floods --------------------------------------------------------------------------------------
+ */
+
+/* Records that say nothing: each costs the server a decryption, or new keys, and the client next to
+ * nothing. */
+WALK(a_client_that_says_nothing_by_many_records_is_ended)
+{
+	static const uint8_t canceled[] = {1, TLS_USER_CANCELED};
+	static const struct {
+		const char *what;
+		enum tls_type type;
+		const uint8_t *bytes;
+		uint32_t n;
+	} rows[] = {
+		{"empty records", TLS_DATA, NULL, 0},
+		{"warnings", TLS_ALERT, canceled, sizeof(canceled)},
+		{"updates", TLS_HANDSHAKE, update_wanted, sizeof(update_wanted)},
+	};
+
+	for (unsigned int i = 0; i < RTE_DIM(rows); i++) {
+		struct walk *w = create_walk("");
+		struct peer *p = meet(w, 2000, TLS1_3_VERSION);
+		struct tls_session *forger = forger_of(w, p);
+		unsigned int n = 0;
+
+		walk_context("%s", rows[i].what);
+		for (; n < 100 && !p->tcp->fin; n++) {
+			char record[64];
+			uint32_t size = tls_write_small(forger, rows[i].type, rows[i].bytes,
+							rows[i].n, (uint8_t *)record);
+
+			http_say(p->tcp, record, size);
+			if (rows[i].type == TLS_HANDSHAKE)
+				tls_session_update(forger, &forger->out);
+			take_jobs(w);
+		}
+		walk_expect(n > 16 && n < 100, "it ended after %u", n);
+		walk_expect_drops(w, {LB_DROP_TCP_TLS, 1});
+		tls_session_free(forger);
+		forget(p);
+		destroy_walk(w);
+	}
+	walk_context("%s", "");
+}
+
+/* It wants new keys again and again, and never reads the answers. */
+WALK(answers_to_updates_take_no_memory)
+{
+	struct walk *w = create_walk("");
+	struct peer *p = meet(w, 2000, TLS1_3_VERSION);
+	struct tls_session *forger = forger_of(w, p);
+	uint8_t request[404];
+
+	write_request(request, 400);
+	p->tcp->window = 0;
+	for (unsigned int i = 0; i < sizeof(request); i++) {
+		uint8_t records[128];
+		uint32_t n = tls_write_small(forger, TLS_HANDSHAKE, update_wanted,
+					     sizeof(update_wanted), records);
+
+		tls_session_update(forger, &forger->out);
+		n += tls_write_small(forger, TLS_DATA, request + i, 1, records + n);
+		http_say(p->tcp, (char *)records, n);
+		take_jobs(w);
+	}
+	walk_expect(edge_held_packets(w->lb->lcore[0]) < 16, "%u packets are held",
+		    edge_held_packets(w->lb->lcore[0]));
+	p->tcp->window = 65535;
+	settle(p);
+	expect_answer(p, 400);
+	tls_session_free(forger);
+	forget(p);
+	destroy_walk(w);
+}
+
+/* A request in records of <each> bytes. Returns the size. */
+static uint32_t write_records(struct tls_session *forger, uint32_t n, uint32_t each, uint8_t *to)
+{
+	static uint8_t request[REQUEST_MAX];
+	uint32_t size = 0, of = write_request(request, n);
+
+	for (uint32_t at = 0; at < of; at += each)
+		size += tls_write_small(forger, TLS_DATA, request + at, RTE_MIN(each, of - at),
+					to + size);
+	return size;
+}
+
+/* Sends what is behind the first <skip> bytes, in segments. */
+static void put_behind(struct peer *p, const uint8_t *bytes, uint32_t n, uint32_t skip)
+{
+	uint32_t first = p->tcp->seq;
+
+	p->tcp->seq += skip;
+	for (uint32_t at = skip; at < n; at += 1400) {
+		http_put(p->tcp, bytes + at, RTE_MIN(1400u, n - at));
+		if ((at - skip) / 1400 % 16 == 15)
+			walk_turn(p->w);
+	}
+	walk_turn(p->w);
+	p->tcp->seq = first;
+}
+
+/* Records of 257 bytes need a packet each, five for a segment. Here they come behind holes, which
+ * are filled when the client has its share. */
+WALK(small_records_take_no_more_than_a_share)
+{
+	static uint8_t stream[64][2 * REQUEST_MAX];
+	struct walk *w = create_walk("");
+	struct edge *e = edge_of(w);
+	struct peer *p[64];
+	uint32_t n[64], most = 0;
+
+	w->worker[0]->answers = false;
+	for (unsigned int i = 0; i < RTE_DIM(p); i++) {
+		struct tls_session *forger;
+
+		p[i] = meet(w, 2000 + i, TLS1_3_VERSION);
+		forger = forger_of(w, p[i]);
+		n[i] = write_records(forger, 50000, 257, stream[i]);
+		tls_session_free(forger);
+		put_behind(p[i], stream[i], n[i], 1400);
+	}
+	walk_expect(edge_held_packets(w->lb->lcore[0]) > e->share / 4, "they hold little");
+	for (unsigned int i = 0; i < RTE_DIM(p); i++) {
+		http_put(p[i]->tcp, stream[i], 1400);
+		walk_turn(w);
+		most = RTE_MAX(most, edge_held_packets(w->lb->lcore[0]));
+	}
+	for (unsigned int i = 0; i < 200; i++) {
+		walk_pass(w, 1);
+		most = RTE_MAX(most, edge_held_packets(w->lb->lcore[0]));
+	}
+	walk_expect(most <= e->share + 16, "%u packets are held, of %u", most, e->share);
+	for (unsigned int i = 0; i < RTE_DIM(p); i++)
+		forget(p[i]);
+	destroy_walk(w);
+}
+
+WALK(a_handshake_that_waits_gets_the_job_of_a_silent_one)
+{
+	struct walk *w = create_walk("");
+	struct http_client *silent[TLS_JOBS / 4];
+	struct peer *p;
+
+	for (unsigned int i = 0; i < RTE_DIM(silent); i++) {
+		silent[i] = http_dial(w, 3000 + i);
+		http_say(silent[i], "\x16", 1);
+		take_jobs(w);
+	}
+	p = dial(w, 2000, TLS1_3_VERSION);
+	SSL_do_handshake(p->tls.ssl);
+	say(p);
+	settle(p);
+	walk_expect_eq(p->tcp->n, 0);
+	walk_pass(w, 1100);
+	settle(p);
+	shake_hands(p, UINT32_MAX / 2);
+	walk_expect_eq(counters_of(w)->crowded_out, 1);
+	forget(p);
+	for (unsigned int i = 0; i < RTE_DIM(silent); i++)
+		http_abort(silent[i]);
+	destroy_walk(w);
+}
+
+/* A turn has some 20 us for records. */
+WALK(a_turn_reads_few_of_many_small_records)
+{
+	struct walk *w = create_walk("");
+	struct peer *p = meet(w, 2000, TLS1_3_VERSION);
+	struct tls_session *forger = forger_of(w, p);
+	uint8_t request[1604], segment[1400];
+	uint64_t before = counters_of(w)->records_in, most = 0;
+	uint32_t n = 0;
+
+	write_request(request, 1600);
+	for (unsigned int i = 0; i < sizeof(request); i++) {
+		n += tls_write_small(forger, TLS_DATA, request + i, 1, segment + n);
+		if (n + 23 <= sizeof(segment) && i + 1 < sizeof(request))
+			continue;
+		http_put(p->tcp, segment, n);
+		n = 0;
+	}
+	for (unsigned int i = 0; i < 1000 && walk_stats(w).replies == 0; i++) {
+		uint64_t now = counters_of(w)->records_in;
+
+		walk_turn(w);
+		most = RTE_MAX(most, counters_of(w)->records_in - now);
+		take_jobs(w);
+	}
+	walk_expect_eq(counters_of(w)->records_in - before, sizeof(request));
+	walk_expect(most <= 100, "%lu records in a turn", most);
+	settle(p);
+	expect_answer(p, 1600);
+	tls_session_free(forger);
+	forget(p);
+	destroy_walk(w);
+}
+
+/* --- keys that have encrypted much ---------------------------------------------------------------
+ */
+
+WALK(worn_keys_are_replaced_or_the_connection_ends)
+{
+	struct walk *w = create_walk("");
+
+	for (int version = TLS1_2_VERSION; version <= TLS1_3_VERSION; version++) {
+		struct peer *p = meet(w, 2000 + version, version);
+		struct tls_session *s = edge_session_of(edge_of(w), connection_of(w, p));
+
+		s->out.number = TLS_KEY_RECORDS - 1;
+		ask(p, 100);
+		ask(p, 100);
+		say(p);
+		settle(p);
+		ask(p, 100);
+		say(p);
+		settle(p);
+		walk_expect_eq(p->tcp->fin, version == TLS1_2_VERSION);
+		walk_expect_eq(counters_of(w)->rekeys, version == TLS1_3_VERSION);
+		forget(p);
+	}
+	destroy_walk(w);
+}
