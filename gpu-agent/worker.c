@@ -141,6 +141,7 @@ static int connect_link(struct agent_worker *w, const struct agent_link_answer *
 		.lkey = link->qp->lkey,
 		.remote_address = a->reply_address,
 		.remote_rkey = a->reply_rkey,
+		.chunk = a->chunk,
 		.queue = link->qp->queue,
 	};
 	return w->setup->rnic->ops->connect(link->qp, &peer);
@@ -156,6 +157,7 @@ int agent_worker_start(struct agent_worker *w, const struct agent_link_answer *a
 		.shape = setup->model.shape,
 		.max_reply = agent_worker_max_reply(w),
 		.max_batch = setup->model.shape.max_batch,
+		.max_pieces = setup->model.shape.max_pieces,
 		.batch_timeout_us = setup->options->batch_timeout_us,
 		.heartbeat_ms = setup->options->heartbeat_ms,
 		.hang_ms = setup->options->hang_ms + setup->options->max_run_ms,
