@@ -238,7 +238,11 @@ static __rte_always_inline bool answers_write(struct edge *e, struct edge_connec
 		edge_append(&r->answer, &r->answer_tail, m);
 		answers_hold(e, b, m->nb_segs);
 		r->answer_bytes += m->pkt_len;
-		r->reply_packets += m->nb_segs;
+		/* Pieces of a stream leave one by one: a usual reply is one of them. */
+		if (unlikely(r->streams))
+			r->reply_packets = RTE_MAX(r->reply_packets, m->nb_segs);
+		else
+			r->reply_packets += m->nb_segs;
 	}
 	/* Its packets are there: nothing is set aside for them any more. */
 	edge_reserve(b, -r->reserved);

@@ -429,7 +429,7 @@ static bool rewrite_append(struct edge *e, struct edge_rewrite *w, const uint8_t
 	bool fits = edge_append_text(e, &w->text, &w->tail, text, length);
 
 	more = (w->text == NULL ? 0 : w->text->nb_segs) - before;
-	w->request->reply_packets += more;
+	w->packets += more;
 	if (more > 0)
 		edge_hold_answer(e, w->connection->busy, more);
 	return fits;

@@ -27,12 +27,11 @@ void edge_stream_end(struct edge *e, struct edge_request *r)
 
 void edge_stream_drop_text(struct edge *e, struct edge_busy *b, struct edge_request *r)
 {
-	if (r->text == NULL)
-		return;
+	/* It may be part of a chunk that is written. */
 	edge_release_answer(e, b, r->text_packets);
+	r->text_packets = 0;
 	rte_pktmbuf_free(r->text);
 	r->text = NULL;
-	r->text_packets = 0;
 }
 
 void edge_stream_cancel(struct edge_busy *b, const struct edge_request *r)

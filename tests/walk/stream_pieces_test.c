@@ -151,6 +151,38 @@ WALK(an_object_has_all_pieces)
 	walk_destroy(w);
 }
 
+/* While another request keeps the connection busy. */
+WALK(what_was_sent_is_not_held)
+{
+	struct walk *w = walk_create(&params);
+	struct walk_worker *v = text_worker(w);
+	struct http_client *c = ask(w, v, 3000, TEXT, "{\"text_input\":\"\"}");
+	char text[256];
+
+	http_say(c, text, sprintf(text, TEXT, (size_t)17, "{\"text_input\":\"\"}"));
+	http_wait(c);
+	walk_need(v->n_requests == 2);
+	for (unsigned int i = 0; i < 3; i++) {
+		say(v, "one", i < 2);
+		http_wait(c);
+	}
+	expect_end(c, "\"text_output\":\"oneoneone\"}");
+	walk_expect_eq(edge_held_packets(w->lb->lcore[0]), 0);
+	/* The worker fails when text waits for the last piece. */
+	say(v, "one", true);
+	http_wait(c);
+	http_say(c, text, sprintf(text, TEXT, (size_t)17, "{\"text_input\":\"\"}"));
+	walk_answer(v, 0, &(struct walk_reply){.status = RING_ERROR, .bytes = "", .n_bytes = 0});
+	http_wait(c);
+	expect_end(c, "reply does not fit its outputs\"}");
+	walk_expect_eq(edge_held_packets(w->lb->lcore[0]), 0);
+	say(v, "one", false);
+	http_wait(c);
+	expect_end(c, "\"text_output\":\"one\"}");
+	http_hang_up(c);
+	walk_destroy(w);
+}
+
 /* Requests that are cut anywhere, and in chunks. */
 WALK(texts_that_are_cut_anywhere)
 {
