@@ -24,11 +24,18 @@ static int load(struct loaded_model *m, const struct rig_params *p, char *error,
 	return agent_model_load(m, path, p->arguments, p->max_batch, error, size);
 }
 
+/* Bytes from piece to piece of a reply. */
+static uint32_t chunk_of(const struct link_memory *m)
+{
+	return m->reply_stride;
+}
+
 static int make_link(struct rig *rig, uint32_t i, uint32_t wqes)
 {
 	const struct agent_model_shape *shape = &rig->model.shape;
 	struct rig_link *l = &rig->link[i];
 
+	*l = (struct rig_link){0};
 	if (link_memory_create(&l->memory, rig->slots, shape->max_request, shape->max_reply,
 			       link_memory_room(rig->slots, shape->max_request, ROOM_MB)) < 0 ||
 	    send_queue_create(&l->sq, wqes) < 0)
@@ -47,25 +54,19 @@ static int make_link(struct rig *rig, uint32_t i, uint32_t wqes)
 		.lkey = LKEY,
 		.remote_address = REMOTE,
 		.remote_rkey = RKEY,
+		.chunk = chunk_of(&l->memory),
 		.queue = send_queue_view(&l->sq),
 	};
 	return 0;
 }
 
-int rig_start(struct rig *rig, const struct rig_params *p, char *error, size_t size)
+/* Links as they are new, and a loop on them. */
+static int start_loop(struct rig *rig, char *error, size_t size)
 {
-	struct agent_loop_params loop = {0};
+	const struct rig_params *p = &rig->params;
+	const struct agent_model_shape *shape = &rig->model.shape;
+	struct agent_loop_params loop;
 
-	*rig = (struct rig){
-		.ops = p->ops != NULL ? p->ops
-		       : p->gpu < 0   ? &agent_loop_cpu
-				      : &agent_loop_cuda,
-		.n_links = p->links,
-		.slots = p->slots,
-	};
-	if (load(&rig->model, p, error, size) < 0)
-		return -1;
-	sleeper_init(&rig->sleeper);
 	for (uint32_t i = 0; i < p->links; i++)
 		if (make_link(rig, i, p->wqes == 0 ? 2 * p->slots : p->wqes) < 0) {
 			snprintf(error, size, "no memory for link %u", i);
@@ -74,9 +75,10 @@ int rig_start(struct rig *rig, const struct rig_params *p, char *error, size_t s
 	loop = (struct agent_loop_params){
 		.model = rig->model.model,
 		.model_state = rig->model.state,
-		.shape = rig->model.shape,
-		.max_reply = p->max_reply == 0 ? rig->model.shape.max_reply : p->max_reply,
-		.max_batch = rig->model.shape.max_batch,
+		.shape = *shape,
+		.max_reply = p->max_reply == 0 ? shape->max_reply : p->max_reply,
+		.max_batch = shape->max_batch,
+		.max_pieces = shape->max_pieces,
 		.batch_timeout_us = p->batch_timeout_us,
 		.heartbeat_ms = p->heartbeat_ms,
 		.idle_sleep = true,
@@ -90,7 +92,7 @@ int rig_start(struct rig *rig, const struct rig_params *p, char *error, size_t s
 	return rig->loop == NULL ? -1 : 0;
 }
 
-void rig_stop(struct rig *rig)
+static void stop_loop(struct rig *rig)
 {
 	if (rig->loop != NULL)
 		rig->ops->stop(rig->loop);
@@ -98,9 +100,36 @@ void rig_stop(struct rig *rig)
 		link_memory_destroy(&rig->link[i].memory);
 		send_queue_destroy(&rig->link[i].sq);
 	}
+	rig->loop = NULL;
+}
+
+int rig_start(struct rig *rig, const struct rig_params *p, char *error, size_t size)
+{
+	*rig = (struct rig){
+		.params = *p,
+		.ops = p->ops != NULL ? p->ops
+		       : p->gpu < 0   ? &agent_loop_cpu
+				      : &agent_loop_cuda,
+		.n_links = p->links,
+		.slots = p->slots,
+	};
+	if (load(&rig->model, p, error, size) < 0)
+		return -1;
+	sleeper_init(&rig->sleeper);
+	return start_loop(rig, error, size);
+}
+
+int rig_restart(struct rig *rig, char *error, size_t size)
+{
+	stop_loop(rig);
+	return start_loop(rig, error, size);
+}
+
+void rig_stop(struct rig *rig)
+{
+	stop_loop(rig);
 	sleeper_fini(&rig->sleeper);
 	agent_model_unload(&rig->model);
-	rig->loop = NULL;
 	rig->model = (struct loaded_model){0};
 }
 
@@ -123,7 +152,7 @@ static uint32_t rig_reply_place(const struct rig *rig, const struct link_memory 
 {
 	uint64_t from_end = rig->slots - 1 - slot;
 
-	return (uint32_t)(from_end * m->reply_stride / RING_ALIGNMENT);
+	return (uint32_t)(from_end * rig->model.shape.max_pieces * chunk_of(m) / RING_ALIGNMENT);
 }
 
 uint8_t *rig_slot(struct rig *rig, uint32_t link, uint32_t slot)
@@ -182,8 +211,12 @@ bool rig_reply(struct rig *rig, uint32_t link, struct rig_reply *out)
 {
 	struct rig_link *l = &rig->link[link];
 	struct send_queue *sq = &l->sq;
+	uint64_t place;
 	uint8_t syndrome;
 
+	if (l->owes && !l->mute)
+		rig_complete(rig, link);
+	l->owes = false;
 	while (send_queue_update(sq)) {
 		syndrome = send_queue_read(sq, &l->memory.sendable, LKEY, &out->work);
 		if (syndrome != 0 || out->work.rkey != RKEY || !out->work.with_imm) {
@@ -192,7 +225,10 @@ bool rig_reply(struct rig *rig, uint32_t link, struct rig_reply *out)
 			abort();
 		}
 		sq->next++;
-		if (out->work.signal && !l->mute)
+		out->more = out->work.imm & RING_IMM_MORE;
+		if (out->more)
+			l->owes = l->owes || out->work.signal;
+		else if (out->work.signal && !l->mute)
 			rig_complete(rig, link);
 		if (out->work.imm & RING_IMM_HEARTBEAT) {
 			l->heartbeats++;
@@ -203,9 +239,9 @@ bool rig_reply(struct rig *rig, uint32_t link, struct rig_reply *out)
 		out->status = ring_imm_status(out->work.imm);
 		out->header = (const void *)(uintptr_t)out->work.local;
 		out->bytes = (const uint8_t *)(out->header + 1);
-		if (out->work.remote !=
-			    REMOTE + (uint64_t)rig_reply_place(rig, &l->memory, out->slot) *
-					     RING_ALIGNMENT ||
+		place = (uint64_t)rig_reply_place(rig, &l->memory, out->slot) * RING_ALIGNMENT +
+			(uint64_t)out->header->chunk * chunk_of(&l->memory);
+		if (out->work.remote != REMOTE + place ||
 		    out->work.length != sizeof(*out->header) + out->header->length) {
 			fprintf(stderr, "link %u: the reply to slot %u is posted wrongly\n", link,
 				out->slot);
