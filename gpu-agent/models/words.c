@@ -154,8 +154,7 @@ static void words_describe(const void *state, struct agent_model_description *de
 	description->output[0] = (struct agent_model_tensor){"text_output", "BYTES", 1, {1}};
 }
 
-/* What rows hold stays from one loop to the next: a loop that stops tells of those that are gone.
- */
+/* Rows keep from one loop to the next what they have: a loop that stops tells which are gone. */
 static int words_capture(void *state, struct agent_model_gpu *gpu, char *error, size_t error_size)
 {
 	struct words *words = state;

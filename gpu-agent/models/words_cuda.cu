@@ -46,7 +46,7 @@ static __device__ uint32_t words_find(const uint8_t *text, uint32_t at, uint32_t
 	return limit;
 }
 
-/* What a row says in this run. */
+/* The words of the row for this run. */
 struct words_piece {
 	uint32_t length, more;
 	int32_t status;

@@ -17,7 +17,7 @@ struct words_options {
 
 struct words_cuda;
 
-/* What the model keeps of <max_batch> rows on the current GPU. NULL and <error>: no memory. */
+/* Memory for <max_batch> rows on the current GPU. NULL and <error>: there is none. */
 struct words_cuda *words_cuda_create(const struct words_options *options, uint32_t max_batch,
 				     char *error, size_t size);
 /* Record the kernel that says the next word of every row. 0, or -errno and <error>. */

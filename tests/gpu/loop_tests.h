@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the tests of a worker's loop share: a list of tests, run one after the other on a rig, and
+ * Shared by the tests of a worker's loop: a list of tests, run one after the other on a rig, and
  * the words that they are written in. A test that fails returns at once.
  */
 #ifndef GPU_LOOP_TESTS_H
