@@ -34,6 +34,7 @@ all_free() {
 }
 
 serve
+loop=$(grep -om1 'loop=[a-z]*' "$dir/w1.log")
 step words
 step errors
 step calls
@@ -79,4 +80,4 @@ step one_by_one
 wait_for "the worker to have no request" all_free
 # The worker goes in the middle of a stream.
 WORKER=$pid_w1 step worker_lost
-echo "a word at a time by SSE and gRPC: in time, silent, late, cancelled, failed"
+echo "a word at a time by SSE and gRPC: in time, silent, late, cancelled, failed; $loop"
