@@ -169,7 +169,9 @@ meson_tests() {
     [ ${#names[@]} -gt 0 ] || return 0
     title "$kind: ${#names[@]} programs"
     rm -f "$folder/meson-logs/testlog.json"
-    meson test -C "$folder" --no-rebuild -t 4 "${names[@]}" >"$logs/meson" 2>&1 </dev/null || true
+    # One more than there are CPUs: some of them wait most of the time.
+    meson test -C "$folder" --no-rebuild -t 4 --num-processes $(($(nproc) + 1)) "${names[@]}" \
+        >"$logs/meson" 2>&1 </dev/null || true
     while read -r name status count; do
         jq -r --arg name "$name" 'select(.name | sub("^.* / "; "") == $name)
             | "\(.stdout // "")\n\(.stderr // "")"' "$folder/meson-logs/testlog.json" |
