@@ -209,7 +209,7 @@ static void lets_requests_join_and_leave(struct rig *rig)
 						  .links = 2,
 						  .max_batch = 4}))
 		return;
-	first = ask(rig, 0, 0, 200);
+	first = ask(rig, 0, 0, WORDS_MAX);
 	REQUIRE(hear_until(rig, first, 3), "it does not begin");
 	/* Rows are left and taken again and again beside the one that goes on. */
 	for (uint32_t i = 0; i < 40; i++) {
@@ -259,11 +259,12 @@ static void ends_what_is_cancelled(struct rig *rig)
 static void drops_what_is_late_at_first(struct rig *rig)
 {
 	struct ring_descriptor at_once = {.deadline_us = 1, .flags = RING_HAS_CRC},
-			       soon = {.deadline_us = 30000};
+			       soon = {.deadline_us = 100000};
 	const uint32_t large = 200000;
 	struct talk *t;
+	uint32_t tries;
 
-	if (!begin_words(rig, (struct rig_params){.arguments = "max_request=200000,delay_us=2000",
+	if (!begin_words(rig, (struct rig_params){.arguments = "max_request=200000,delay_us=4000",
 						  .max_batch = 2,
 						  .slots = 4}))
 		return;
@@ -279,11 +280,16 @@ static void drops_what_is_late_at_first(struct rig *rig)
 	REQUIRE(hear_all(rig), "no reply");
 	REQUIRE(t->status == RING_EXPIRED && t->chunks == 1, "status %u, %u pieces", t->status,
 		t->chunks);
-	t = ask_with(rig, 0, 1, 40, &soon);
-	REQUIRE(hear_all(rig), "no reply");
+	/* A busy machine may halt the loop for so long. */
+	for (tries = 1; tries < 20; tries++) {
+		t = ask_with(rig, 0, 1, 40, &soon);
+		REQUIRE(hear_all(rig), "no reply");
+		if (t->status != RING_EXPIRED || t->chunks != 1)
+			break;
+	}
 	REQUIRE(t->status == RING_OK && t->chunks == 40, "status %u, %u pieces", t->status,
 		t->chunks);
-	COUNTED(expired, 1);
+	COUNTED(expired, tries);
 }
 
 static void goes_on_when_a_load_balancer_is_killed(struct rig *rig)
