@@ -17,9 +17,6 @@
 
 static const char *weights;
 
-/* --- helpers -----------------------------------------------------------------------------------
- */
-
 static void fill(uint8_t *at, uint32_t n, uint32_t seed)
 {
 	for (uint32_t i = 0; i < n; i++)
