@@ -312,8 +312,9 @@ static void connections_drop_incomplete(struct edge *e, struct edge_busy *b)
 		*at = r->next;
 		b->n_requests--;
 		edge_let_go(b, r->bytes != NULL);
+		edge_drop_answer(e, b, r);
 		if (unlikely(r->rows != NULL))
-			edge_rows_free(e, r, true);
+			edge_rows_leave(e, r, true);
 		edge_reserve(b, -r->reserved);
 		edge_request_free(e, r);
 	}
@@ -647,6 +648,7 @@ unsigned int edge_transmit(struct lcore *lc)
 
 	if (unlikely(e->text_used))
 		edge_rewrite_end_turn(e);
+	edge_rows_end_turn(e);
 	if (unlikely(e->tls != NULL))
 		edge_tls_end_turn(e);
 	/* Those that cannot send all join the list again. */
