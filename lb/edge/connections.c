@@ -337,6 +337,7 @@ void edge_close(struct edge *e, struct edge_connection *c)
 
 	if (b == NULL || b->placement.framing->drain == NULL || c->ended)
 		return edge_close_now(e, c);
+	edge_streams_end_watches(e, b);
 	b->placement.framing->drain(&b->placement.stream);
 	edge_emit_answers(e, c);
 }
@@ -700,6 +701,7 @@ void edge_drain(struct lcore *lc)
 	for (uint32_t i = 1; e->connection != NULL && i <= e->connections; i++)
 		if (e->connection[i].handle != 0)
 			connections_end(e, &e->connection[i]);
+	edge_rows_drain(e);
 }
 
 const struct tcp_counters *edge_counters(const struct lcore *lc)

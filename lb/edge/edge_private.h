@@ -119,6 +119,7 @@ struct edge_request {
 	bool answered;            /* its last chunk, or a notice, is in a queue */
 	bool over;                /* the framing sends nothing more of it, where that decides */
 	bool streams;             /* it is on the edge's list of those whose replies are streams */
+	bool watches;             /* answered, but the framing may have more for its client */
 	uint32_t reserved;        /* packets set aside for its reply */
 	struct edge_large *large; /* NULL: it fits a packet; */
 	struct rte_mbuf *bytes;   /* then, gathered so far */
@@ -139,6 +140,7 @@ struct edge_request {
 	struct rte_mbuf *text, *text_tail; /* of its chunks so far, if all are sent together */
 	uint32_t text_packets;             /* that are held for it */
 	uint32_t heard_ms; /* when something of its reply was sent last, or it began */
+	uint32_t health;   /* the edge's when it was looked at; of one that watches */
 } __attribute__((aligned(32)));
 _Static_assert(sizeof(struct edge_request) % 32 == 0, "edge_zero() writes so many bytes at a time");
 
@@ -377,6 +379,7 @@ struct edge {
 	struct edge_rewrites rewrites, long_rewrites, free_rewrites;
 	struct edge_streaming streaming; /* not looked at for longest first */
 	unsigned int n_streaming;
+	uint32_t health; /* another one when services, or whether they have workers, have changed */
 	struct edge_rows *rows_memory;
 	struct edge_rows_list rows, free_rows; /* with something to do */
 	struct edge_rows_list used_rows;
@@ -930,6 +933,8 @@ void edge_rows_leave(struct edge *e, struct edge_request *r, bool counted);
 void edge_rows_run(struct edge *e);
 /* A turn is over: as much may be done in the next one. */
 void edge_rows_end_turn(struct edge *e);
+/* There are no connections any more: frees what is left of their rows. */
+void edge_rows_drain(struct edge *e);
 /* The walk's name for a request. */
 static inline uint64_t edge_tag(const struct edge_request *r)
 {
@@ -941,8 +946,10 @@ static inline uint64_t edge_tag(const struct edge_request *r)
 /* The reply of <r> may come in pieces, until edge_stream_end(), which others may call, too. */
 void edge_stream_begin(struct edge_busy *b, struct edge_request *r);
 void edge_stream_end(struct edge *e, struct edge_request *r);
-/* Once per ms: those that are silent, and those whose time is over. */
+/* Once per ms: those that are silent, those whose time is over, and those that watch. */
 void edge_streams_check(struct edge *e);
+/* The connection takes no further requests: its clients that watch are told so. */
+void edge_streams_end_watches(struct edge *e, struct edge_busy *b);
 /* Nobody wants the rest of a reply of which a chunk came: its worker is told. */
 void edge_stream_cancel(struct edge_busy *b, const struct edge_request *r);
 /* Text that waits for the next chunk, which is not going to come. */

@@ -258,7 +258,11 @@ static void requests_send_of(struct edge_busy *b, const struct stream_action *ac
 	struct edge_request *r = edge_request_find(b, action->request);
 
 	if (r == NULL)
-		r = requests_add(b, action->request, 0);
+		r = requests_add(b, action->request, action->bytes.tag);
+	if (unlikely(action->bytes.watches)) {
+		r->watches = true;
+		edge_stream_begin(b, r);
+	}
 	edge_answer_text(b->edge, b->connection, r, action->bytes.at, action->bytes.length,
 			 action->bytes.ends);
 }

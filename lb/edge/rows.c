@@ -422,6 +422,15 @@ static bool rows_go_on(struct edge *e, struct edge_rows *w)
 	return true;
 }
 
+void edge_rows_drain(struct edge *e)
+{
+	while (!TAILQ_EMPTY(&e->rows)) {
+		e->rows_left = ROWS_TURN;
+		e->n_cancels = 0;
+		edge_rows_run(e);
+	}
+}
+
 void edge_rows_run(struct edge *e)
 {
 	struct edge_rows *w;

@@ -6,8 +6,7 @@
 #include <string.h>
 
 #include "edge/edge.h"
-#include "http_client.h"
-#include "worker.h"
+#include "grpc_text.h"
 
 #define OTHER "198.51.100.9"
 
@@ -27,27 +26,15 @@ static const struct walk_params small = {
 	.packets = 8192,
 };
 
+static const struct walk_params replaying = {
+	.services = "  - {name: rows, protocol: tcp, framing: kserve, address: " PACKET_DESTINATION4
+		    ", port: 8000, model: echo, max_request: 2, max_reply: 2, replay: 1}\n",
+	.more = "tcp: {connections: 512, buffer_mb: 8}\n",
+};
+
 static struct walk_worker *worker(struct walk *w)
 {
-	static const struct walk_worker_params many = {
-		.max_request = 2, .max_reply = 2, .slots = 512, .max_batch = 256};
-	static struct model_description described = {
-		.version = "1",
-		.batch = true,
-		.n_inputs = 1,
-		.n_outputs = 1,
-		.input = {{.name = "a", .datatype = DATATYPE_UINT16, .rank = 1, .shape = {-1}}},
-		.output = {{.name = "c", .datatype = DATATYPE_UINT16, .rank = 1, .shape = {-1}}},
-	};
-	struct lb_registration r;
-	struct walk_worker *v;
-
-	walk_worker_registration(w, &many, &r);
-	r.worker.min_request = 2;
-	r.worker.description = &described;
-	v = walk_worker_register_as(w, &r);
-	walk_need(v != NULL && walk_worker_start(v), "%s", w->error);
-	return v;
+	return kserve_rows_worker(w, NULL);
 }
 
 /* A batch of binary rows. Returns its length without the rows' bytes, which are behind it. */
@@ -362,5 +349,31 @@ WALK(rows_of_a_batch_that_never_comes_whole_are_cancelled)
 		walk_expect(v->request[i].cancelled, "row %u is not cancelled", i - 1);
 	walk_expect(!v->request[0].cancelled, "the request before it is");
 	http_abort(c);
+	walk_destroy(w);
+}
+
+/* Those that the lost one had go to the other one, and the client learns nothing of it. */
+WALK(rows_of_a_worker_that_is_lost_are_replayed)
+{
+	struct walk *w = walk_create(&replaying);
+	struct walk_worker *a = kserve_rows_worker(w, "a"), *b = kserve_rows_worker(w, "b");
+	struct http_client *c = http_dial(w, 3000);
+	static char text[2048];
+	uint32_t n = write_rows(text, 40, true);
+
+	a->answers = b->answers = false;
+	http_say(c, text, n + 80);
+	http_wait(c);
+	walk_need(a->n_requests > 0 && b->n_requests > 0 && a->n_requests + b->n_requests == 40);
+	a->gone = true;
+	for (unsigned int i = 0; i < 200; i++) {
+		walk_pass(w, 5);
+		walk_answer_all(b);
+	}
+	http_wait(c);
+	walk_expect(strstr(c->got, "HTTP/1.1 200 OK") == c->got, "%s", c->got);
+	walk_expect(c->n > 80 && memcmp(c->got + c->n - 80, text + n, 80) == 0, "other bytes");
+	walk_expect_eq(edge_held_packets(w->lb->lcore[0]), 0);
+	http_hang_up(c);
 	walk_destroy(w);
 }
