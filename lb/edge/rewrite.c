@@ -96,7 +96,7 @@ static void rewrite_select(struct edge *e, uint16_t service)
 	room->service = service;
 	room->layout = rewrite_layout(e, service);
 	room->model = config->model;
-	room->serving = lcore_pick_table(e->lc, service) != NULL;
+	room->serving = lcore_may_serve(e->lc, service);
 	room->max_request = config->max_request;
 }
 

@@ -104,7 +104,9 @@ struct stream_action {
 			uint32_t length;
 			bool of_request; /* of SEND: false: <request> is 0, and the bytes may go at
 					    once */
-			bool ends;       /* of SEND: with it the request is answered */
+			bool ends;       /* of SEND: with it the request is answered, */
+			bool watches;    /* but more of its answer may follow: watch() says when */
+			uint64_t tag;    /* of such a request */
 		} bytes;
 		struct {
 			uint64_t tag;
@@ -237,6 +239,15 @@ struct stream_framing {
 	 * which was begun with <streams>. Returns its length; 0: nothing now.
 	 */
 	uint32_t (*beat)(struct stream *s, uint64_t tag, uint8_t *at);
+
+	/*
+	 * Of framings with requests that watch; others have NULL. Called when something that they
+	 * watch may be another, for the request of this tag, but not while bytes of its answer
+	 * wait. With <ends>: no further answer is taken of it, as the load balancer stops. Writes
+	 * what the client is told to <at>, head_max bytes of room. Returns its length; 0: nothing.
+	 */
+	uint32_t (*watch)(struct stream *s, const struct stream_settings *settings, uint64_t tag,
+			  bool ends, uint8_t *at);
 
 	/*
 	 * Of framings that decide what is sent when; others have NULL. The owner keeps the bytes of
