@@ -57,7 +57,7 @@ struct mlx5_write cpu_link_answer(const struct agent_link *link, const struct in
 	cpu_link_count(stats, request->status);
 	return (struct mlx5_write){
 		.remote_address = link->remote_address + (uint64_t)request->reply * RING_ALIGNMENT,
-		.local_address = (uintptr_t)cpu_link_reply(link, request->slot),
+		.local_address = link->reply_address + (uint64_t)request->slot * link->reply_stride,
 		.length = length,
 		.rkey = link->remote_rkey,
 		.lkey = link->lkey,

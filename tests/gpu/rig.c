@@ -43,6 +43,7 @@ static int make_link(struct rig *rig, uint32_t i, uint32_t wqes)
 		.room_at = l->memory.room_at,
 		.room = l->memory.room,
 		.replies = (void *)(uintptr_t)l->memory.replies,
+		.reply_address = l->memory.replies,
 		.reply_stride = l->memory.reply_stride,
 		.lkey = LKEY,
 		.remote_address = REMOTE,
