@@ -2,7 +2,10 @@
 /*
  * Tests a worker's loop: the same requirements for the C loop and for the CUDA loop.
  *
- *   loop_test cpu|cuda MODELS_FOLDER WEIGHTS [TEST]
+ *   loop_test cpu|cuda[-verbs|-proxy|-memory] MODELS_FOLDER WEIGHTS [TEST]
+ *
+ * Where the loop's queues are a ConnectX's stand-in's: -verbs: the loop rings it; -proxy: the proxy
+ * posts; -memory (cuda): the loop rings it, and requests and replies lie in the GPU's memory.
  *
  * Exits with 77 where there is no GPU.
  */
@@ -15,6 +18,9 @@
 
 #include "loop/turns.h"
 #include "rig.h"
+#ifdef RIG_VERBS
+#include "rig_verbs.h"
+#endif
 
 #define SLOTS      16
 /* Longer than any machine halts a thread. */
@@ -23,6 +29,7 @@
 
 static const char *models, *weights;
 static int gpu;
+static const struct rig_nic *nic;
 static unsigned int failures;
 static const char *skipped; /* the reason why the current test cannot run */
 
@@ -46,6 +53,7 @@ static bool begin(struct rig *rig, struct rig_params p)
 
 	p.models = models;
 	p.gpu = gpu;
+	p.nic = nic;
 	p.model = p.model == NULL ? "echo" : p.model;
 	p.arguments = p.arguments == NULL ? "max_request=4096" : p.arguments;
 	p.max_batch = p.max_batch == 0 ? 8 : p.max_batch;
@@ -404,7 +412,7 @@ static void waits_for_a_full_send_queue(struct rig *rig)
 		return;
 	/* The first heartbeat is out of the way. */
 	REQUIRE(echoes(rig, 0, 9, 10, 9), "does not begin");
-	rig->link[0].mute = true;
+	rig_mute(rig, 0, true);
 	for (uint32_t i = 0; i < 8; i++)
 		ask(rig, 0, i, 10, i, NULL);
 	/* A pair waits for room for both: where the first request went alone, one WQE stays free.
@@ -413,8 +421,7 @@ static void waits_for_a_full_send_queue(struct rig *rig)
 		REQUIRE(await(rig, 0, &r), "only %u replies", replies);
 	for (; !silent(rig, 0, 50); replies++)
 		REQUIRE(replies < 4, "more is posted than the queue holds");
-	rig->link[0].mute = false;
-	rig_complete(rig, 0);
+	rig_mute(rig, 0, false);
 	for (; replies < 8; replies++) {
 		REQUIRE(await(rig, 0, &r), "only %u replies", replies);
 		REQUIRE(filled(r.bytes, 10, r.slot), "slot %u has other bytes", r.slot);
@@ -786,6 +793,33 @@ static const struct {
 	TEST(starts_again_beside_another_gpu),
 };
 
+#ifdef RIG_VERBS
+static bool choose_nic(const char *name)
+{
+	nic = name == NULL                   ? NULL
+	      : strcmp(name, "-verbs") == 0  ? &rig_verbs
+	      : strcmp(name, "-proxy") == 0  ? &rig_verbs_proxy
+	      : strcmp(name, "-memory") == 0 ? &rig_verbs_gpu
+					     : NULL;
+	return name == NULL || nic != NULL;
+}
+
+static bool nic_is_clean(void)
+{
+	return nic == NULL || rig_verbs_clean();
+}
+#else
+static bool choose_nic(const char *name)
+{
+	return name == NULL;
+}
+
+static bool nic_is_clean(void)
+{
+	return true;
+}
+#endif
+
 int main(int argc, char **argv)
 {
 	unsigned int passed = 0, failed = 0, left_out = 0;
@@ -793,10 +827,15 @@ int main(int argc, char **argv)
 	char why[256] = "";
 
 	if (argc < 4) {
-		fprintf(stderr, "usage: loop_test cpu|cuda MODELS_FOLDER WEIGHTS [TEST]\n");
+		fprintf(stderr, "usage: loop_test cpu|cuda[-verbs|-proxy|-memory] MODELS_FOLDER "
+				"WEIGHTS [TEST]\n");
 		return 2;
 	}
-	gpu = strcmp(argv[1], "cuda") == 0 ? 0 : -1;
+	gpu = strncmp(argv[1], "cuda", 4) == 0 ? 0 : -1;
+	if (!choose_nic(strchr(argv[1], '-'))) {
+		fprintf(stderr, "loop_test: %s: built without rdma-core\n", argv[1]);
+		return 2;
+	}
 	models = argv[2];
 	weights = argv[3];
 	if (gpu == 0 && agent_gpus(why, sizeof(why)) == 0) {
@@ -811,6 +850,8 @@ int main(int argc, char **argv)
 		skipped = NULL;
 		tests[i].run(&rig);
 		rig_stop(&rig);
+		if (!nic_is_clean())
+			failures++;
 		if (failures != before) {
 			printf("FAILED %s\n", tests[i].name);
 			failed++;

@@ -9,13 +9,18 @@
 #include "standin_private.h"
 
 #define MESSAGES 65536u /* that may wait for the test; power of two */
+#define HELD     4096u  /* completions held back; power of two */
 #define FARS     64
+
+void (*standin_copy)(void *to, const void *from, size_t size);
 
 struct standin_far {
 	uint32_t qpn, rkey;
 	uint8_t *memory;
 	size_t bytes;
-	bool deaf;
+	bool deaf, holds;
+	struct standin_work held[HELD];
+	uint32_t held_head, held_tail;
 	uint64_t head, tail; /* messages taken, and arrived */
 	struct standin_message message[MESSAGES];
 };
@@ -55,12 +60,22 @@ static void loopback_disconnect(struct standin_qp *qp)
 	qp->net = NULL;
 }
 
+/* The DMA: the program may keep its memory on a GPU. */
+static void copy(void *to, const void *from, size_t size)
+{
+	if (standin_copy != NULL)
+		standin_copy(to, from, size);
+	else
+		memcpy(to, from, size);
+}
+
 static bool loopback_send(struct standin_qp *qp, const struct standin_work *w)
 {
 	struct standin_far *far = qp->net;
 	uint64_t at = w->remote - (uintptr_t)far->memory;
 
-	if (far->deaf || far->tail - far->head == MESSAGES)
+	if (far->deaf || far->tail - far->head == MESSAGES ||
+	    far->held_tail - far->held_head == HELD)
 		return false;
 	if (w->length > 0 &&
 	    (w->rkey != far->rkey || at > far->bytes || w->length > far->bytes - at)) {
@@ -68,19 +83,27 @@ static bool loopback_send(struct standin_qp *qp, const struct standin_work *w)
 		return true;
 	}
 	if (w->length > 0)
-		memcpy((void *)(uintptr_t)w->remote, (const void *)(uintptr_t)w->local, w->length);
+		copy((void *)(uintptr_t)w->remote, (const void *)(uintptr_t)w->local, w->length);
 	if (w->with_imm) {
 		far->message[far->tail % MESSAGES] =
 			(struct standin_message){w->remote, w->length, w->imm};
 		__atomic_store_n(&far->tail, far->tail + 1, __ATOMIC_RELEASE);
 	}
-	standin_done(qp, w, 0);
+	if (far->holds)
+		far->held[far->held_tail++ % HELD] = *w;
+	else
+		standin_done(qp, w, 0);
 	return true;
 }
 
 static unsigned int loopback_poll(struct standin_qp *qp)
 {
-	return 0;
+	struct standin_far *far = qp->net;
+	unsigned int n = 0;
+
+	for (; !far->holds && far->held_head != far->held_tail; n++)
+		standin_done(qp, &far->held[far->held_head++ % HELD], 0);
+	return n;
 }
 
 const struct standin_net standin_net = {
@@ -151,6 +174,13 @@ void standin_far_listen(struct standin_far *far, bool listens)
 	standin_unlock();
 }
 
+void standin_far_hold(struct standin_far *far, bool holds)
+{
+	standin_lock();
+	far->holds = holds;
+	standin_unlock();
+}
+
 bool standin_far_next(struct standin_far *far, struct standin_message *message)
 {
 	if (far->head == __atomic_load_n(&far->tail, __ATOMIC_ACQUIRE))
@@ -158,6 +188,24 @@ bool standin_far_next(struct standin_far *far, struct standin_message *message)
 	*message = far->message[far->head % MESSAGES];
 	__atomic_store_n(&far->head, far->head + 1, __ATOMIC_RELEASE);
 	return true;
+}
+
+/* In order, the last word last, as DMA places it. */
+static void place(uint8_t *to, const uint8_t *from, size_t length)
+{
+	size_t first = length > sizeof(uint64_t) ? length - sizeof(uint64_t) : 0;
+	uint64_t mark;
+
+	if (first > 0)
+		copy(to, from, first);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	if (standin_copy == NULL && length - first == sizeof(mark) &&
+	    ((uintptr_t)to + first) % sizeof(mark) == 0) {
+		memcpy(&mark, from + first, sizeof(mark));
+		__atomic_store_n((uint64_t *)(to + first), mark, __ATOMIC_RELEASE);
+	} else {
+		copy(to + first, from + first, length - first);
+	}
 }
 
 uint8_t standin_far_write(uint32_t qpn, uint32_t rkey, uint64_t va, const void *bytes,
@@ -175,18 +223,8 @@ uint8_t standin_far_write(uint32_t qpn, uint32_t rkey, uint64_t va, const void *
 	else if (mr == NULL || (mr->access & IBV_ACCESS_REMOTE_WRITE) == 0 || va < mr->iova ||
 		 va - mr->iova > mr->base.length || length > mr->base.length - (va - mr->iova))
 		syndrome = MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR;
-	/* In order, the last word last, as DMA places it. */
-	if (syndrome == 0 && length > 8) {
-		memcpy((void *)(uintptr_t)va, bytes, length - 8);
-		__atomic_thread_fence(__ATOMIC_RELEASE);
-	}
-	if (syndrome == 0 && length == 8)
-		__atomic_store_n((uint64_t *)(uintptr_t)va, *(const uint64_t *)bytes,
-				 __ATOMIC_RELEASE);
-	else if (syndrome == 0)
-		memcpy((uint8_t *)(uintptr_t)va + (length > 8 ? length - 8 : 0),
-		       (const uint8_t *)bytes + (length > 8 ? length - 8 : 0),
-		       length > 8 ? 8 : length);
+	if (syndrome == 0)
+		place((uint8_t *)(uintptr_t)va, bytes, length);
 	standin_unlock();
 	return syndrome;
 }

@@ -62,6 +62,10 @@ void standin_remove(void);
 /* --- the far end, where the network is this process --------------------------------------------
  */
 
+/* How the NIC reads and writes the program's memory; NULL: by memcpy(). On the NIC's thread and on
+ * the caller's of standin_far_write(). */
+extern void (*standin_copy)(void *to, const void *from, size_t size);
+
 /* A peer's queue pair and the memory that it lets the program write to. */
 struct standin_far;
 
@@ -80,6 +84,8 @@ uint32_t standin_far_rkey(const struct standin_far *far);
 uint8_t *standin_far_memory(const struct standin_far *far);
 /* It acknowledges nothing until it is told to listen again. */
 void standin_far_listen(struct standin_far *far, bool listens);
+/* It takes what comes, but its acknowledgements are held back. */
+void standin_far_hold(struct standin_far *far, bool holds);
 /* The next message, in order. False: none yet. */
 bool standin_far_next(struct standin_far *far, struct standin_message *message);
 /* WRITE to memory that queue pair <qpn> may be written to. 0, or the syndrome that a requester gets
