@@ -273,6 +273,8 @@ static struct ibv_mr *add_region(struct ibv_pd *pd, void *at, size_t length, uin
 		.access = access,
 		.used = true,
 	};
+	if (access & IBV_ACCESS_REMOTE_WRITE)
+		standin.newest = mr;
 	standin.n_mrs++;
 	standin.objects++;
 	standin_unlock();
@@ -318,6 +320,8 @@ int ibv_dereg_mr(struct ibv_mr *base)
 {
 	standin_lock();
 	STANDIN_OF(standin_mr, base)->used = false;
+	if (standin.newest == STANDIN_OF(standin_mr, base))
+		standin.newest = NULL;
 	standin.n_mrs--;
 	standin.objects--;
 	standin_unlock();

@@ -284,6 +284,7 @@ static struct ibv_qp *create_qp(struct ibv_pd *pd, struct ibv_qp_cap *cap, struc
 	struct standin_td *td = STANDIN_OF(standin_pd, pd)->td;
 	uint64_t bytes = power_of_two((uint64_t)cap->max_send_wr * wqe_size);
 	struct standin_qp *qp;
+	int error;
 
 	if (cap->max_send_wr > STANDIN_WQES_MAX) {
 		errno = EINVAL;
@@ -312,16 +313,20 @@ static struct ibv_qp *create_qp(struct ibv_pd *pd, struct ibv_qp_cap *cap, struc
 		.qp_type = IBV_QPT_RC,
 		.state = IBV_QPS_RESET,
 	};
+	qp->region = standin.newest;
 	for (uint32_t i = 0; i < STANDIN_QPS && qp->base.qp_num == 0; i++) {
 		if (standin.qp[++standin.next_qpn % STANDIN_QPS] == NULL)
 			qp->base.qp_num = standin.next_qpn;
 	}
-	if (qp->base.qp_num == 0 || qp->record == NULL) {
+	error = qp->base.qp_num == 0 || qp->record == NULL ? ENOMEM : 0;
+	if (error == 0 && standin_net.create != NULL)
+		error = standin_net.create(qp, &qp->base.qp_num);
+	if (error != 0) {
 		standin_unlock();
 		free(qp->buffer);
 		free(qp->wr_id);
 		free(qp);
-		errno = ENOMEM;
+		errno = error;
 		return NULL;
 	}
 	standin.qp[qp->base.qp_num % STANDIN_QPS] = qp;

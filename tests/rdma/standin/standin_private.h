@@ -71,7 +71,8 @@ struct standin_qp {
 	uint8_t ack_timeout, retry_count;
 	uint16_t udp_source;
 	union ibv_gid peer;
-	void *net; /* the network's own */
+	struct standin_mr *region; /* the last that peers may write to when it was created */
+	void *net;                 /* the network's own */
 };
 
 /* A WQE in host order, its bytes checked against the memory regions. */
@@ -89,6 +90,9 @@ struct standin_net {
 	 */
 	int (*open)(union ibv_gid *address, uint32_t *interface);
 	void (*close)(void);
+	/* A queue pair is made; *<qpn> is its number, and may be changed. 0 or errno. NULL: nothing
+	 * to do. */
+	int (*create)(struct standin_qp *qp, uint32_t *qpn);
 	int (*connect)(struct standin_qp *qp);
 	void (*disconnect)(struct standin_qp *qp);
 	/* Send. False: no room; the NIC tries again. standin_done() tells of its end. */
@@ -113,6 +117,7 @@ struct standin {
 	struct standin_qp *qp[STANDIN_QPS];
 	struct standin_mr mr[STANDIN_MRS];
 	uint32_t next_qpn, next_key;
+	struct standin_mr *newest; /* that peers may write to */
 };
 
 extern struct standin standin;
