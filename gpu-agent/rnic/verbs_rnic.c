@@ -64,19 +64,32 @@ static int register_memory(const struct verbs_qp *qp, struct ibv_pd *pd,
 /* --- queues ------------------------------------------------------------------------------------
  */
 
+/* A queue pair for everything; where that takes more of the device than it has, one for WRITEs
+ * only: on a ConnectX their work requests take a third. */
+static struct ibv_qp *create_qp(struct verbs_rnic *rnic, uint32_t count)
+{
+	const struct ibv_qp_cap cap = {
+		.max_send_wr = count, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1};
+	struct ibv_qp_init_attr all = {
+		.qp_type = IBV_QPT_RC, .send_cq = rnic->cq, .recv_cq = rnic->cq, .cap = cap};
+	struct ibv_qp_init_attr_ex writes = {
+		.qp_type = IBV_QPT_RC,
+		.send_cq = rnic->cq,
+		.recv_cq = rnic->cq,
+		.cap = cap,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.pd = rnic->device.pd,
+		.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM,
+	};
+	struct ibv_qp *qp = ibv_create_qp(rnic->device.pd, &all);
+
+	return qp != NULL ? qp : ibv_create_qp_ex(rnic->device.context, &writes);
+}
+
 /* The proxy posts: a queue in memory for the poster, one of the device for the proxy. */
 static int make_proxied(struct verbs_rnic *rnic, struct verbs_qp *qp)
 {
 	uint32_t count = qp->params.wqe_count;
-	struct ibv_qp_init_attr attr = {
-		.qp_type = IBV_QPT_RC,
-		.send_cq = rnic->cq,
-		.recv_cq = rnic->cq,
-		.cap = {.max_send_wr = count,
-			.max_recv_wr = 1,
-			.max_send_sge = 1,
-			.max_recv_sge = 1},
-	};
 	int ret;
 
 	qp->proxied = true;
@@ -85,7 +98,7 @@ static int make_proxied(struct verbs_rnic *rnic, struct verbs_qp *qp)
 	if (ret < 0)
 		return ret;
 	qp->reserved = count + 1;
-	qp->qp = ibv_create_qp(rnic->device.pd, &attr);
+	qp->qp = create_qp(rnic, count);
 	if (qp->qp == NULL)
 		return -errno;
 	ret = send_queue_create(&qp->sq, count);

@@ -90,11 +90,11 @@ int rig_start(struct rig *rig, const struct rig_params *p, char *error, size_t s
 		.nic = p->nic,
 		.gpu = p->gpu,
 	};
+	sleeper_init(&rig->sleeper);
 	if (rig->nic != NULL && rig->nic->open(rig, error, size) < 0)
 		return -1;
 	if (load(&rig->model, p, error, size) < 0)
 		return -1;
-	sleeper_init(&rig->sleeper);
 	for (uint32_t i = 0; i < p->links; i++)
 		if (make_link(rig, i, p->wqes == 0 ? 2 * p->slots : p->wqes) < 0) {
 			snprintf(error, size, "no memory for link %u", i);
@@ -173,6 +173,13 @@ static uint64_t slot_address(const struct rig *rig, const struct link_memory *m,
 	return m->payloads + (uint64_t)rig_payload(rig, m, slot) * RING_ALIGNMENT;
 }
 
+uint64_t rig_reply_address(const struct rig *rig, uint32_t link, uint32_t slot)
+{
+	const struct rig_link *l = &rig->link[link];
+
+	return l->remote + (uint64_t)rig_reply_place(rig, &l->memory, slot) * RING_ALIGNMENT;
+}
+
 uint8_t *rig_slot(struct rig *rig, uint32_t link, uint32_t slot)
 {
 	const struct rig_link *l = &rig->link[link];
@@ -236,13 +243,14 @@ static void complete(struct send_queue *sq)
 	send_queue_report(sq, sq->next - 1, MLX5_POST_CQE_OK, 0);
 }
 
-void rig_mute(struct rig *rig, uint32_t link, bool mute)
+bool rig_mute(struct rig *rig, uint32_t link, bool mute)
 {
 	if (rig->nic != NULL)
 		return rig->nic->mute(rig, link, mute);
 	rig->link[link].mute = mute;
 	if (!mute)
 		complete(&rig->link[link].sq);
+	return true;
 }
 
 void rig_break(struct rig *rig, uint32_t link, uint8_t syndrome)
@@ -290,9 +298,7 @@ bool rig_reply(struct rig *rig, uint32_t link, struct rig_reply *out)
 		out->slot = ring_imm_slot(out->work.imm);
 		out->status = ring_imm_status(out->work.imm);
 		out->bytes = (const uint8_t *)(out->header + 1);
-		if (out->work.remote !=
-			    l->remote + (uint64_t)rig_reply_place(rig, &l->memory, out->slot) *
-						RING_ALIGNMENT ||
+		if (out->work.remote != rig_reply_address(rig, link, out->slot) ||
 		    out->work.length != sizeof(*out->header) + out->header->length) {
 			fprintf(stderr, "link %u: the reply to slot %u is posted wrongly\n", link,
 				out->slot);

@@ -29,7 +29,7 @@ struct rig_nic {
 		      size_t length);
 	/* The next message that the loop has posted, its header and bytes included. */
 	bool (*next)(struct rig *rig, uint32_t link, struct rig_reply *out);
-	void (*mute)(struct rig *rig, uint32_t link, bool mute);
+	bool (*mute)(struct rig *rig, uint32_t link, bool mute);
 	void (*break_link)(struct rig *rig, uint32_t link);
 	void (*kick)(void *rig); /* doorbells were rung */
 };
@@ -87,6 +87,8 @@ void rig_stop(struct rig *rig);
 
 /* Bytes of a link's room: enough for all slots. For NICs. */
 uint64_t rig_room(const struct rig *rig);
+/* Where the reply to <slot> goes. For NICs. */
+uint64_t rig_reply_address(const struct rig *rig, uint32_t link, uint32_t slot);
 
 uint8_t *rig_slot(struct rig *rig, uint32_t link, uint32_t slot);
 /* Hands the slot's first <length> bytes to the loop; <with> has the descriptor's other fields. A
@@ -97,8 +99,9 @@ void rig_cancel(struct rig *rig, uint32_t link, uint32_t slot, uint64_t sequence
 /* Takes the next reply of the link and completes it; heartbeats are counted and completed on the
  * way. False: none yet. A WQE that a NIC would refuse ends the program. */
 bool rig_reply(struct rig *rig, uint32_t link, struct rig_reply *out);
-/* From now on the link completes nothing; or all that it has sent, and what comes. */
-void rig_mute(struct rig *rig, uint32_t link, bool mute);
+/* From now on the link completes nothing; or all that it has sent, and what comes. False: its NIC
+ * cannot. */
+bool rig_mute(struct rig *rig, uint32_t link, bool mute);
 /* Ends the link with an error CQE, as a NIC does whose peer is gone. */
 void rig_break(struct rig *rig, uint32_t link, uint8_t syndrome);
 

@@ -4,48 +4,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifdef DOORBELL_CUDA
-#include <cuda_runtime_api.h>
-#endif
-
+#include "far.h"
 #include "rig_verbs.h"
 #include "rnic/verbs_rnic.h"
-#include "standin.h"
 
 struct link_nic {
 	struct rnic_qp *qp;
-	struct standin_far *far;
+	struct far *far;
 };
 
-/* The RNIC of the rig, its loop's device, and where memory is to lie. */
+/* The RNIC of the rig, and where memory is to lie. */
 struct nic {
 	struct rnic *rnic;
-	struct rig *rig;
+	struct rnic_address address;
 	bool on_gpu;
+	char said[384]; /* the last description */
 };
 
 static struct nic nic;
 
-static const struct rnic_address here = {
-	.family = 4, .addr.s6_addr = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}};
-
 /* --- the device --------------------------------------------------------------------------------
  */
-
-static void verbs_copy(void *to, const void *from, size_t size)
-{
-#ifdef DOORBELL_CUDA
-	if (nic.on_gpu) {
-		cudaError_t ret = cudaMemcpy(to, from, size, cudaMemcpyDefault);
-
-		if (ret == cudaSuccess)
-			return;
-		fprintf(stderr, "a copy to or from the GPU fails: %s\n", cudaGetErrorString(ret));
-		abort();
-	}
-#endif
-	memcpy(to, from, size);
-}
 
 static bool loop_can_ring(void *context, const volatile void *doorbell, char *why, size_t size)
 {
@@ -57,8 +36,6 @@ static bool loop_can_ring(void *context, const volatile void *doorbell, char *wh
 static int verbs_open(struct rig *rig, bool proxy, bool on_gpu, char *error, size_t size)
 {
 	struct verbs_rnic_params p = {
-		.device = STANDIN_DEVICE,
-		.address = here,
 		.idle_sleep = rig->gpu < 0,
 		.always_proxy = proxy,
 		.can_ring = loop_can_ring,
@@ -66,12 +43,19 @@ static int verbs_open(struct rig *rig, bool proxy, bool on_gpu, char *error, siz
 	};
 	char found[384];
 
-	nic = (struct nic){.rig = rig, .on_gpu = on_gpu};
-	/* With a function of its own, the stand-in's memory is the GPU's. */
-	standin_copy = on_gpu ? verbs_copy : NULL;
+	nic.rnic = NULL;
+	nic.on_gpu = on_gpu;
+	far_serve_gpu(on_gpu);
+	p.device = far_device(&nic.address, error, size);
+	p.address = nic.address;
+	if (p.device == NULL)
+		return -1;
 	nic.rnic = verbs_rnic_create(&p, found, sizeof(found), error, size);
 	if (nic.rnic == NULL)
 		return -1;
+	if (strcmp(found, nic.said) != 0)
+		printf("       %s\n", found);
+	strcpy(nic.said, found);
 	rig->sleeper.blind = true;
 	if (strstr(found, proxy ? "post=proxy" : "post=direct") != NULL)
 		return 0;
@@ -131,9 +115,10 @@ static int verbs_make_link(struct rig *rig, uint32_t i, uint32_t wqes)
 	struct rig_link *l = &rig->link[i];
 	struct link_nic *n = calloc(1, sizeof(*n));
 	struct rnic_peer peer = {
-		.address = here, .path_mtu = 1024, .ack_timeout = 14, .retry_limit = 7};
+		.address = nic.address, .path_mtu = 1024, .ack_timeout = 14, .retry_limit = 7};
 	struct rnic_qp_params p;
 	char why[320] = "";
+	int ret;
 
 	l->nic = n;
 	if (n == NULL || make_memory(rig, &l->memory) < 0)
@@ -147,19 +132,25 @@ static int verbs_make_link(struct rig *rig, uint32_t i, uint32_t wqes)
 		.why_size = sizeof(why),
 	};
 	l->shadow = calloc(1, l->memory.writable.length);
-	n->far = standin_far_open((size_t)rig->slots * l->memory.reply_stride);
+	n->far = far_open((size_t)rig->slots * l->memory.reply_stride);
 	n->qp = nic.rnic->ops->create(nic.rnic, &p);
 	if (n->qp == NULL || n->far == NULL || l->shadow == NULL) {
 		fprintf(stderr, "%s: %s\n", why, strerror(errno));
 		return -1;
 	}
-	peer.qpn = standin_far_qpn(n->far);
-	l->remote = (uintptr_t)standin_far_memory(n->far);
+	peer.qpn = far_qpn(n->far);
+	peer.path_mtu = nic.rnic->path_mtu;
+	l->remote = (uintptr_t)far_memory(n->far);
 	rig->view[i].lkey = n->qp->lkey;
-	rig->view[i].remote_rkey = standin_far_rkey(n->far);
+	rig->view[i].remote_rkey = far_rkey(n->far);
 	rig->view[i].queue = n->qp->queue;
 	rig->view[i].doorbell_is_io = n->qp->doorbell_is_io;
-	return nic.rnic->ops->connect(n->qp, &peer);
+	ret = nic.rnic->ops->connect(n->qp, &peer);
+	if (ret == 0)
+		ret = far_connect(n->far, n->qp->number);
+	if (ret < 0)
+		fprintf(stderr, "cannot connect: %s\n", strerror(-ret));
+	return ret;
 }
 
 static void verbs_free_link(struct rig *rig, uint32_t i)
@@ -169,8 +160,7 @@ static void verbs_free_link(struct rig *rig, uint32_t i)
 	if (n == NULL)
 		return;
 	nic.rnic->ops->destroy(n->qp);
-	if (n->far != NULL)
-		standin_far_close(n->far);
+	far_close(n->far);
 	free(rig->link[i].shadow);
 	free(n);
 	rig->link[i].nic = rig->link[i].shadow = NULL;
@@ -181,34 +171,36 @@ static void verbs_write(struct rig *rig, uint32_t i, uint64_t va, const void *by
 	const struct link_nic *n = rig->link[i].nic;
 
 	/* A broken queue pair takes nothing, which the test wants to see. */
-	standin_far_write(n->qp->number, n->qp->rkey, va, bytes, length);
+	far_write(n->far, n->qp->rkey, va, bytes, length);
 }
 
 static bool verbs_next(struct rig *rig, uint32_t i, struct rig_reply *out)
 {
 	const struct link_nic *n = rig->link[i].nic;
-	struct standin_message m;
+	struct far_message m;
 
-	if (!standin_far_next(n->far, &m))
+	if (!far_next(n->far, &m))
 		return false;
+	if (m.address == 0)
+		m.address = rig_reply_address(rig, i, ring_imm_slot(m.imm));
 	out->work = (struct send_work){
 		.remote = m.address, .length = m.length, .imm = m.imm, .with_imm = true};
 	out->header = (const void *)(uintptr_t)m.address;
 	return true;
 }
 
-static void verbs_mute(struct rig *rig, uint32_t i, bool mute)
+static bool verbs_mute(struct rig *rig, uint32_t i, bool mute)
 {
 	const struct link_nic *n = rig->link[i].nic;
 
-	standin_far_hold(n->far, mute);
+	return far_hold(n->far, mute);
 }
 
 static void verbs_break(struct rig *rig, uint32_t i)
 {
 	const struct link_nic *n = rig->link[i].nic;
 
-	standin_break(n->qp->number);
+	far_break(n->far);
 }
 
 #define VERBS                                                                                      \
@@ -219,15 +211,3 @@ static void verbs_break(struct rig *rig, uint32_t i)
 const struct rig_nic rig_verbs = {.open = direct_open, VERBS};
 const struct rig_nic rig_verbs_proxy = {.open = proxy_open, VERBS};
 const struct rig_nic rig_verbs_gpu = {.open = gpu_open, VERBS};
-
-bool rig_verbs_clean(void)
-{
-	if (standin_counters.wrong > 0)
-		fprintf(stderr, "the stand-in refuses: %s\n", standin_wrong);
-	if (standin_counters.overruns > 0)
-		fprintf(stderr, "a completion queue had no room\n");
-	if (standin_objects() > 0)
-		fprintf(stderr, "%u objects were not given back\n", standin_objects());
-	return standin_counters.wrong == 0 && standin_counters.overruns == 0 &&
-	       standin_objects() == 0;
-}

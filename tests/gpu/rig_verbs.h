@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The NIC of a rig: the agent's verbs engine over a ConnectX's stand-in (tests/rdma/standin). The
- * loop posts to the queues that a ConnectX would give it; requests are WRITEs of a peer.
+ * The NIC of a rig: the agent's verbs engine over far.h's device, a ConnectX's stand-in
+ * (tests/rdma/standin) or a real one. Requests are WRITEs of a peer.
  */
 #ifndef GPU_RIG_VERBS_H
 #define GPU_RIG_VERBS_H
@@ -14,9 +14,5 @@ extern const struct rig_nic rig_verbs;
 extern const struct rig_nic rig_verbs_proxy;
 /* The loop rings, and rings, payloads and replies lie in the GPU's memory. */
 extern const struct rig_nic rig_verbs_gpu;
-
-/* Complain of all that the stand-in found wrong, and of what was not given back. False: something.
- */
-bool rig_verbs_clean(void);
 
 #endif

@@ -247,12 +247,16 @@ Test(agent_verbs, with_direct_posting_the_proxy_sleeps)
 
 Test(agent_verbs, has_8192_slots)
 {
-	struct fixture f = {0};
+	for (int proxy = 0; proxy < 2; proxy++) {
+		struct fixture f = {0};
 
-	open_rnic(&f, (struct verbs_rnic_params){.idle_sleep = true});
-	connect_qp(&f, 2 * 8192);
-	cr_expect_eq(f.queue.wqe_count, 2 * 8192);
-	close_all(&f);
+		open_rnic(&f, (struct verbs_rnic_params){.idle_sleep = true,
+							 .always_proxy = proxy == 1});
+		connect_qp(&f, 2 * 8192);
+		cr_expect_eq(f.queue.wqe_count, 2 * 8192);
+		stream(&f, 2 * 8192);
+		close_all(&f);
+	}
 }
 
 /* Every WQE that the queue takes may complete before one completion is read. */
