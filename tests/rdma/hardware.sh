@@ -28,7 +28,7 @@ usage() {
 
 here=${0%/*}
 [ "$here" != "$0" ] || here=.
-device= address= only=
+device='' address='' only=''
 while [ $# -gt 0 ]; do
     case $1 in
     --device) device=${2:?--device needs a name} && shift ;;
@@ -78,6 +78,7 @@ gid_address() {
 # choose: sets $device and $address to the first that can be used
 choose() {
     local port index gid found
+    # shellcheck disable=SC2231
     for port in "$infiniband"/${device:-*}/ports/*; do
         [[ $(value "$port/state") == *ACTIVE* ]] || continue
         for gid in "$port"/gids/*; do
@@ -95,7 +96,7 @@ choose() {
 }
 
 interface=-
-if ! choose && [ -z "$device" -o -z "$address" ]; then
+if ! choose && { [ -z "$device" ] || [ -z "$address" ]; }; then
     say device "none with an active port and an IPv4 address${device:+ is called $device}"
     exit 1
 fi
@@ -116,7 +117,7 @@ export RIG_DEVICE=$device RIG_ADDRESS=$address OPENBLAS_CORETYPE=${OPENBLAS_CORE
 failed=0
 for mode in cpu-proxy cpu-verbs cuda-proxy cuda-verbs cuda-memory; do
     output=$("$program" "$mode" "$models" "$digits/digits.safetensors" ${only:+"$only"} 2>&1)
-    status=$? said= last=
+    status=$? said='' last=''
     while IFS= read -r line; do
         case $line in
         *post=*) said=${line#*post=} ;;
