@@ -115,7 +115,7 @@ static int verbs_make_link(struct rig *rig, uint32_t i, uint32_t wqes)
 	struct rig_link *l = &rig->link[i];
 	struct link_nic *n = calloc(1, sizeof(*n));
 	struct rnic_peer peer = {
-		.address = nic.address, .path_mtu = 1024, .ack_timeout = 14, .retry_limit = 7};
+		.address = nic.address, .path_mtu = 1024, .ack_timeout = 14, .retry_limit = 5};
 	struct rnic_qp_params p;
 	char why[320] = "";
 	int ret;
