@@ -486,10 +486,13 @@ static void tells_when_it_saw_ran_and_ended(struct rig *rig)
 			(unsigned long)stats_of(rig).longest_run_ns);
 }
 
-/* The first may have been taken before the others came; then come batches of two, and the last. */
+/* The first is taken before the others come, and then come batches of two, and the last; or, by a
+ * loop that was kept from its CPU until then, five batches of two. */
 static void tells_how_many_requests_wait(struct rig *rig)
 {
-	static const uint32_t waiting[] = {9, 7, 7, 5, 5, 3, 3, 1, 1, 0};
+	static const uint32_t alone[] = {9, 7, 7, 5, 5, 3, 3, 1, 1, 0};
+	static const uint32_t paired[] = {8, 8, 6, 6, 4, 4, 2, 2, 0, 0};
+	const uint32_t *waiting = alone;
 	struct rig_reply r;
 
 	if (!begin(rig, (struct rig_params){.arguments = "max_request=64,delay_us=20000",
@@ -502,6 +505,8 @@ static void tells_how_many_requests_wait(struct rig *rig)
 		ask(rig, 0, i, 10, i, NULL);
 	for (uint32_t i = 0; i < 10; i++) {
 		REQUIRE(await(rig, 0, &r), "only %u replies", i);
+		if (i == 1 && r.header->backlog > alone[i])
+			waiting = paired;
 		REQUIRE(r.header->backlog == waiting[i] ||
 				(i == 0 && r.header->backlog < waiting[i]),
 			"reply %u: %u wait, not %u", i, r.header->backlog, waiting[i]);
