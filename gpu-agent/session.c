@@ -387,6 +387,8 @@ static void send_register(struct agent_session *s)
 	s->step = STEP_REGISTER;
 	if (model->described && s->hello.describe)
 		json_object_set_new(params, "description", description_json(&model->description));
+	if (model->shape.max_pieces > 1)
+		json_object_set_new(params, "max_chunks", json_integer(model->shape.max_pieces));
 	send_request(s, "agent.register", params);
 }
 

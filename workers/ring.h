@@ -112,8 +112,8 @@ RING_ASSERT(RING_OFFSET(ring_descriptor, sequence) == 56, "the mark is the last 
 struct ring_reply {
 	uint64_t sequence; /* of the descriptor that it answers */
 	uint64_t seen_ns;  /* the loop saw the descriptor */
-	uint64_t start_ns; /* the model began */
-	uint64_t done_ns;  /* the model ended */
+	uint64_t start_ns; /* the model began; of a reply in several chunks, with this one */
+	uint64_t done_ns;  /* the model ended; likewise */
 	uint32_t length;   /* bytes that follow in this chunk */
 	uint16_t chunk;	   /* 0, 1, 2 ... */
 	/* requests of all links that the loop has taken, or that wait unread in its rings, without

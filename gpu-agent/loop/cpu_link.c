@@ -52,16 +52,19 @@ static void cpu_link_count(struct agent_loop_stats *stats, uint8_t status)
 }
 
 struct mlx5_write cpu_link_answer(const struct agent_link *link, const struct intake *request,
-				  uint32_t length, struct agent_loop_stats *stats)
+				  uint32_t length, uint32_t chunk, bool more,
+				  struct agent_loop_stats *stats)
 {
-	cpu_link_count(stats, request->status);
+	if (!more)
+		cpu_link_count(stats, request->status);
 	return (struct mlx5_write){
-		.remote_address = link->remote_address + (uint64_t)request->reply * RING_ALIGNMENT,
+		.remote_address = link->remote_address + (uint64_t)request->reply * RING_ALIGNMENT +
+				  (uint64_t)chunk * link->chunk,
 		.local_address = link->reply_address + (uint64_t)request->slot * link->reply_stride,
 		.length = length,
 		.rkey = link->remote_rkey,
 		.lkey = link->lkey,
-		.imm = ring_imm(request->slot, request->status, false),
+		.imm = ring_imm(request->slot, request->status, more),
 		.with_imm = true,
 		.signal = true,
 	};

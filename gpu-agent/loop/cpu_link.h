@@ -27,10 +27,11 @@ uint32_t cpu_link_take(const struct agent_loop_params *params, struct agent_link
  * is called. */
 uint32_t cpu_link_unread(struct agent_link *link);
 
-/* The WRITE of the reply to <request>, whose <length> bytes are in its slot's reply buffer. Counts
- * the request by its status. */
+/* The WRITE of chunk <chunk> of the reply to <request>, whose <length> bytes are in its slot's
+ * reply buffer. <more>: others follow; the last one counts the request by its status. */
 struct mlx5_write cpu_link_answer(const struct agent_link *link, const struct intake *request,
-				  uint32_t length, struct agent_loop_stats *stats);
+				  uint32_t length, uint32_t chunk, bool more,
+				  struct agent_loop_stats *stats);
 
 /* Read completions until none is left: they make room in the queue. A failed queue pair makes the
  * link dead. */

@@ -37,6 +37,7 @@ struct agent_link {
 	/* where replies go: a descriptor says at which offset */
 	uint64_t remote_address;
 	uint32_t remote_rkey;
+	uint32_t chunk; /* bytes from chunk to chunk of a reply there */
 	struct mlx5_queue queue;
 	bool doorbell_is_io; /* a NIC's register, not memory */
 	bool memory_on_gpu;  /* descriptors, payloads, cancels and replies are the GPU's own memory
@@ -70,6 +71,7 @@ struct agent_loop_params {
 	uint32_t max_reply; /* bytes; a longer reply becomes an error reply, as no client could get
 			       it */
 	uint32_t max_batch; /* at most shape.max_batch */
+	uint32_t max_pieces;       /* of a reply: those that the load balancer has places for */
 	uint32_t batch_timeout_us; /* wait this long for a batch to fill; 0: take what is there */
 	uint32_t heartbeat_ms;
 	uint32_t hang_ms; /* a loop that does not stop within this is taken for hung; 0:

@@ -3,63 +3,39 @@
  * The loop on a CPU thread: the default where there is no GPU, and what most tests run. It does
  * what the GPU's loop does, in the same order, with the same posting routine.
  */
-#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "loop/cpu_link.h"
-#include "loop/turns.h"
+#include "loop/loop_cpu.h"
+#include "loop/loop_steps.h"
+#include "loop/model_load.h"
 #include "runtime/clock.h"
-
-struct batch {
-	uint32_t n;
-	struct intake *request;
-	struct agent_link **link;
-	struct agent_model_item *item; /* the requests that run, without gaps */
-	uint32_t *runs;                /* request number of each item */
-	uint32_t n_runs;
-	uint64_t start_ns, done_ns;
-};
-
-struct agent_loop {
-	struct agent_loop_params params;
-	struct batch batch;
-	unsigned int first_link; /* link that is polled first; the next one each time */
-	uint64_t next_heartbeat;
-	uint32_t idle;
-	struct turns turns; /* if <params> has a file */
-	bool has_turn;
-	int stop; /* atomic */
-	pthread_t thread;
-	struct agent_loop_stats stats;
-};
 
 /* --- posting -----------------------------------------------------------------------------------
  */
 
-static void link_post(struct agent_loop *loop, struct agent_link *link,
-		      const struct mlx5_write *write)
+bool loop_cpu_post(struct agent_loop *loop, struct agent_link *link, const struct mlx5_write *write)
 {
 	cpu_link_reap(link, &loop->stats);
 	/* A full queue empties as the peer acknowledges; the queue pair of a peer that does not
 	 * acknowledge fails. */
 	while (!link->dead && mlx5_room(&link->queue) <= link->built) {
-		if (__atomic_load_n(&loop->stop, __ATOMIC_ACQUIRE))
-			return;
+		if (loop_cpu_stops(loop))
+			return false;
 		cpu_link_ring(&loop->params, link);
 		sched_yield();
 		cpu_link_reap(link, &loop->stats);
 	}
 	if (link->dead)
-		return;
+		return false;
 	mlx5_wqe_build(&link->queue, link->built++, write);
+	return true;
 }
 
-/* Requests that wait unread in the rings. */
-static uint32_t loop_unread(const struct agent_loop *loop)
+uint32_t loop_cpu_unread(const struct agent_loop *loop)
 {
 	uint32_t n = 0;
 
@@ -68,22 +44,42 @@ static uint32_t loop_unread(const struct agent_loop *loop)
 	return n;
 }
 
-static void loop_heartbeat(struct agent_loop *loop, uint64_t now)
+void loop_cpu_heartbeat(struct agent_loop *loop, uint64_t now, uint32_t open)
 {
 	uint32_t backlog;
 
 	if (now < loop->next_heartbeat)
 		return;
-	backlog = loop->batch.n + loop_unread(loop);
+	backlog = open + loop_cpu_unread(loop);
 	loop->next_heartbeat = now + loop->params.heartbeat_ms * 1000000ull;
 	for (unsigned int i = 0; i < loop->params.n_links; i++) {
 		struct agent_link *link = &loop->params.links[i];
 		struct mlx5_write write = agent_heartbeat(link, backlog);
 
-		link_post(loop, link, &write);
+		loop_cpu_post(loop, link, &write);
 		cpu_link_ring(&loop->params, link);
 	}
 	loop->stats.heartbeats++;
+}
+
+void loop_cpu_back_off(struct agent_loop *loop, uint64_t ns, bool (*look)(struct agent_loop *loop))
+{
+	loop->idle++;
+	switch (loop->params.idle_sleep ? sleeper_step(loop->params.sleeper, loop->idle)
+					: SLEEPER_SPIN) {
+	case SLEEPER_SPIN:
+		break;
+	case SLEEPER_YIELD:
+		sleeper_yield(loop->params.sleeper);
+		break;
+	case SLEEPER_SLEEP:
+		sleeper_prepare(loop->params.sleeper);
+		if (look(loop) || loop_cpu_stops(loop))
+			sleeper_cancel(loop->params.sleeper);
+		else
+			sleeper_wait(loop->params.sleeper, ns);
+		break;
+	}
 }
 
 /* --- wait_inputs ---------------------------------------------------------------------------------
@@ -108,26 +104,21 @@ static void take_all_rings(struct agent_loop *loop, uint64_t now)
 	loop->first_link++;
 }
 
+/* --- turns, where others run on the same machine ------------------------------------------------
+ */
+
 static bool loop_waits_for_turn(const struct agent_loop *loop)
 {
 	return loop->params.turns != NULL && !loop->has_turn;
 }
 
-/* Take what is there; where others run in turn with this loop, only look before its turn. Returns
- * whether there is something. */
-static bool loop_finds(struct agent_loop *loop, uint64_t now)
+void loop_cpu_take_turn(struct agent_loop *loop)
 {
-	if (loop_waits_for_turn(loop))
-		return loop_unread(loop) > 0;
-	take_all_rings(loop, now);
-	return loop->batch.n > 0;
-}
+	int ret;
 
-/* There is work: the turn comes first. */
-static void loop_take_turn(struct agent_loop *loop)
-{
-	int ret = turns_take(&loop->turns);
-
+	if (!loop_waits_for_turn(loop))
+		return;
+	ret = turns_take(&loop->turns);
 	if (ret < 0) {
 		fprintf(stderr, "loop: cannot take turns by %s: %s; the agent exits\n",
 			loop->params.turns, strerror(-ret));
@@ -136,33 +127,26 @@ static void loop_take_turn(struct agent_loop *loop)
 	loop->has_turn = true;
 }
 
-static void loop_give_turn(struct agent_loop *loop)
+void loop_cpu_give_turn(struct agent_loop *loop)
 {
 	if (loop->has_turn)
 		turns_give(&loop->turns);
 	loop->has_turn = false;
 }
 
-static void loop_back_off(struct agent_loop *loop, uint64_t now)
+/* Take what is there; where others run in turn with this loop, only look before its turn. Returns
+ * whether there is something. */
+static bool loop_finds(struct agent_loop *loop, uint64_t now)
 {
-	uint64_t left = loop->next_heartbeat > now ? loop->next_heartbeat - now : 0;
+	if (loop_waits_for_turn(loop))
+		return loop_cpu_unread(loop) > 0;
+	take_all_rings(loop, now);
+	return loop->batch.n > 0;
+}
 
-	loop->idle++;
-	switch (loop->params.idle_sleep ? sleeper_step(loop->params.sleeper, loop->idle)
-					: SLEEPER_SPIN) {
-	case SLEEPER_SPIN:
-		break;
-	case SLEEPER_YIELD:
-		sleeper_yield(loop->params.sleeper);
-		break;
-	case SLEEPER_SLEEP:
-		sleeper_prepare(loop->params.sleeper);
-		if (loop_finds(loop, now) || __atomic_load_n(&loop->stop, __ATOMIC_ACQUIRE))
-			sleeper_cancel(loop->params.sleeper);
-		else
-			sleeper_wait(loop->params.sleeper, left);
-		break;
-	}
+static bool loop_look(struct agent_loop *loop)
+{
+	return loop_finds(loop, clock_now_ns());
 }
 
 /* Wait until there is a batch: it is full, or its first request has waited for batch_timeout_us.
@@ -174,11 +158,11 @@ static bool wait_inputs(struct agent_loop *loop)
 	uint64_t now;
 
 	b->n = 0;
-	while (!__atomic_load_n(&loop->stop, __ATOMIC_ACQUIRE)) {
+	while (!loop_cpu_stops(loop)) {
 		now = clock_now_ns();
-		loop_heartbeat(loop, now);
+		loop_cpu_heartbeat(loop, now, b->n);
 		if (loop_finds(loop, now) && loop_waits_for_turn(loop)) {
-			loop_take_turn(loop);
+			loop_cpu_take_turn(loop);
 			continue;
 		}
 		if (b->n == loop->params.max_batch ||
@@ -187,7 +171,9 @@ static bool wait_inputs(struct agent_loop *loop)
 			return true;
 		}
 		if (b->n == 0)
-			loop_back_off(loop, now);
+			loop_cpu_back_off(
+				loop, loop->next_heartbeat > now ? loop->next_heartbeat - now : 0,
+				loop_look);
 	}
 	return false;
 }
@@ -232,7 +218,7 @@ static void run_model(struct agent_loop *loop)
 static void scatter(struct agent_loop *loop)
 {
 	struct batch *b = &loop->batch;
-	uint16_t backlog = ring_reply_backlog(loop_unread(loop));
+	uint16_t backlog = ring_reply_backlog(loop_cpu_unread(loop));
 
 	for (uint32_t i = 0; i < b->n; i++) {
 		struct ring_reply header = {
@@ -276,9 +262,9 @@ static void send_outputs(struct agent_loop *loop)
 		memcpy(&length,
 		       cpu_link_reply(link, request->slot) + offsetof(struct ring_reply, length),
 		       sizeof(length));
-		write = cpu_link_answer(link, request, sizeof(struct ring_reply) + length,
+		write = cpu_link_answer(link, request, sizeof(struct ring_reply) + length, 0, false,
 					&loop->stats);
-		link_post(loop, link, &write);
+		loop_cpu_post(loop, link, &write);
 	}
 	for (unsigned int i = 0; i < loop->params.n_links; i++)
 		cpu_link_ring(&loop->params, &loop->params.links[i]);
@@ -295,11 +281,11 @@ static void *loop_thread(void *argument)
 	while (wait_inputs(loop)) {
 		gather_items(loop);
 		run_model(loop);
-		loop_give_turn(loop);
+		loop_cpu_give_turn(loop);
 		scatter(loop);
 		send_outputs(loop);
 	}
-	loop_give_turn(loop);
+	loop_cpu_give_turn(loop);
 	return NULL;
 }
 
@@ -311,14 +297,27 @@ static void free_loop(struct agent_loop *loop)
 	free(loop->batch.runs);
 	if (loop->params.turns != NULL)
 		turns_close(&loop->turns);
+	loop_steps_destroy(loop);
 	free(loop);
+}
+
+static int create_batch(struct agent_loop *loop)
+{
+	uint32_t n = loop->params.max_batch;
+	struct batch *b = &loop->batch;
+
+	b->request = calloc(n, sizeof(*b->request));
+	b->link = calloc(n, sizeof(*b->link));
+	b->item = calloc(n, sizeof(*b->item));
+	b->runs = calloc(n, sizeof(*b->runs));
+	return b->request != NULL && b->link != NULL && b->item != NULL && b->runs != NULL ? 0 : -1;
 }
 
 static struct agent_loop *loop_cpu_start(const struct agent_loop_params *params, char *error,
 					 size_t size)
 {
 	struct agent_loop *loop = calloc(1, sizeof(*loop));
-	struct batch *b;
+	bool steps = agent_model_steps(params->model);
 
 	if (loop == NULL)
 		goto no_memory;
@@ -329,14 +328,10 @@ static struct agent_loop *loop_cpu_start(const struct agent_loop_params *params,
 	}
 	if (loop->params.hang_ms == 0)
 		loop->params.hang_ms = AGENT_HANG_MS;
-	b = &loop->batch;
-	b->request = calloc(params->max_batch, sizeof(*b->request));
-	b->link = calloc(params->max_batch, sizeof(*b->link));
-	b->item = calloc(params->max_batch, sizeof(*b->item));
-	b->runs = calloc(params->max_batch, sizeof(*b->runs));
-	if (b->request == NULL || b->link == NULL || b->item == NULL || b->runs == NULL)
+	if ((steps ? loop_steps_create(loop) : create_batch(loop)) < 0)
 		goto no_memory;
-	if (pthread_create(&loop->thread, NULL, loop_thread, loop) != 0) {
+	if (pthread_create(&loop->thread, NULL, steps ? loop_steps_thread : loop_thread, loop) !=
+	    0) {
 		snprintf(error, size,
 			 "cannot start a thread for the loop; is there a limit on processes "
 			 "(ulimit -u)?");

@@ -11,7 +11,7 @@
 #include "loop/model_load.h"
 #include "loop/model_tensors.h"
 
-/* Without describe(), and the same otherwise. */
+/* Without describe() and step(), and the same otherwise. */
 #define OLDEST_ABI 2
 
 /* The folder of plug-ins in a build folder and in an installation, both as seen from the agent. */
@@ -93,6 +93,20 @@ static int check_abi(const struct loaded_model *m, const char *path, char *error
 	return 0;
 }
 
+/* How many pieces a reply of the open model has: 1, unless it makes them by steps. */
+static int check_pieces(struct loaded_model *m, char *error, size_t size)
+{
+	if (!agent_model_steps(m->model))
+		m->shape.max_pieces = 1;
+	else if (m->shape.max_pieces == 0)
+		m->shape.max_pieces = AGENT_MODEL_PIECES_MAX;
+	if (m->shape.max_pieces <= AGENT_MODEL_PIECES_MAX)
+		return 0;
+	snprintf(error, size, "max_pieces: %u is too many; use %u or less", m->shape.max_pieces,
+		 AGENT_MODEL_PIECES_MAX);
+	return -EINVAL;
+}
+
 static int open_model(struct loaded_model *m, const char *arguments, uint32_t max_batch,
 		      char *error, size_t size)
 {
@@ -100,7 +114,9 @@ static int open_model(struct loaded_model *m, const char *arguments, uint32_t ma
 	int ret = m->model->open(arguments, max_batch, &m->shape, &m->state, why, sizeof(why));
 
 	if (ret == 0) {
-		ret = model_tensors_read(m, why, sizeof(why));
+		ret = check_pieces(m, why, sizeof(why));
+		if (ret == 0)
+			ret = model_tensors_read(m, why, sizeof(why));
 		if (ret == 0)
 			return 0;
 		m->model->close(m->state);

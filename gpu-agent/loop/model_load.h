@@ -19,6 +19,15 @@ struct loaded_model {
 	struct model_description description;
 };
 
+/* The first ABI that has step(). */
+#define MODEL_STEP_ABI 4
+
+/* Do its replies come in pieces? */
+static inline bool agent_model_steps(const struct agent_model *m)
+{
+	return m->abi >= MODEL_STEP_ABI && m->step != NULL;
+}
+
 /* Load the plug-in <name>, a path or a name in the models folder, and open it. 0, or -errno and
  * <error>. */
 int agent_model_load(struct loaded_model *m, const char *name, const char *arguments,

@@ -4,9 +4,9 @@
  * agent_model. Installed as <doorbell/model.h>; `pkg-config --cflags doorbell-model` finds it, and
  * `pkg-config --variable=modelsdir doorbell-model` prints the folder for plug-ins. The agent loads
  * one with --model PATH, or with --model NAME when NAME.so is in that folder, opens it once, and
- * calls run() from its loop with the batches of requests that it gathered. A model that also runs
- * on a GPU has capture(), which is called once and records its work into the loop's graph; run() is
- * not called then.
+ * calls run() from its loop with the batches of requests that it gathered. A model whose replies
+ * come in pieces has step() in its place. A model that also runs on a GPU has capture(), which is
+ * called once and records its work into the loop's graph; run() and step() are not called then.
  */
 #ifndef AGENT_MODEL_H
 #define AGENT_MODEL_H
@@ -14,8 +14,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Plug-ins of ABI 2, which has no describe(), are loaded, too. */
-#define AGENT_MODEL_ABI    3
+/* Plug-ins of ABI 2, which has no describe(), and of ABI 3, which has no step(), are loaded, too.
+ */
+#define AGENT_MODEL_ABI    4
 #define AGENT_MODEL_SYMBOL "agent_model"
 
 /* The sizes of an opened model; fixed for its life. */
@@ -24,7 +25,11 @@ struct agent_model_shape {
 	uint32_t max_reply;   /* bytes; each reply buffer has this much room */
 	uint32_t max_batch;   /* requests per batch */
 	uint32_t min_request; /* bytes; shorter requests are refused, too */
+	/* of a reply, its end included, if step() makes it: up to AGENT_MODEL_PIECES_MAX; 0: that
+	 */
+	uint32_t max_pieces;
 };
+#define AGENT_MODEL_PIECES_MAX 4096
 
 /* One request of a batch. Buffers belong to the agent and are valid during run() only. */
 struct agent_model_item {
@@ -33,6 +38,24 @@ struct agent_model_item {
 	uint32_t reply_length; /* out: bytes written, at most max_reply */
 	void *reply;           /* 8-byte aligned */
 	int32_t status;        /* out: 0, or -errno: the client gets an error reply */
+};
+
+/*
+ * One request of step(), from its first call to its last: the first one with <more> false, a
+ * <status>, or <gone>. Each call sends one piece of the reply, as long as <more> is true.
+ */
+struct agent_model_turn {
+	const void *request; /* 64-byte aligned, in worker memory; until the last call */
+	uint32_t request_length;
+	uint32_t reply_length; /* out: bytes of this piece, at most max_reply; 0: it is the end, or
+				  nothing is sent now */
+	void *reply;           /* 8-byte aligned; it has other bytes in each call */
+	int32_t status;        /* out: 0, or -errno: the reply ends with an error */
+	uint32_t wait_us;      /* out: with <more>: no call for so long; others are answered */
+	uint8_t more;          /* out: 1: pieces follow */
+	uint8_t gone;          /* in: 1: nobody wants the rest. Free <own>; nothing is sent */
+	uint8_t reserved[6];
+	void *own; /* the model's, for this request: NULL in its first call, then kept */
 };
 
 /*
@@ -118,6 +141,14 @@ struct agent_model {
 	 * it serves, but clients cannot ask it by the names of its tensors.
 	 */
 	void (*describe)(const void *state, struct agent_model_description *description);
+	/*
+	 * In place of run(), which is NULL then: go on with <n> requests (1..max_batch), each by
+	 * one piece of its reply. Others join and leave between two calls: no more than max_batch
+	 * are open. Where max_pieces are sent and <more> is true, the reply ends with an error, and
+	 * the request is <gone>. Each piece is laid out as a reply is. Called by one thread at a
+	 * time.
+	 */
+	void (*step)(void *state, struct agent_model_turn *turns, uint32_t n);
 };
 
 #ifdef __cplusplus

@@ -154,6 +154,9 @@ struct lb_tcp_config {
 	uint8_t keepalive_probes;       /* without an answer end the connection; default 3 */
 	/* A connection without an open request for this long is closed. 0, the default: never. */
 	uint32_t idle_ms;
+	/* Of silence in a reply in pieces until its client gets a sign that it goes on (framing
+	 * kserve, streams of events); default 15000; 0: it gets none. */
+	uint32_t stream_heartbeat_ms;
 	uint32_t handshake_ms;    /* for a handshake of TLS; default 10000 */
 	uint32_t fin_wait_ms;     /* for the client's FIN after ours; default 10000 */
 	uint32_t time_wait_ms;    /* that an ended connection is remembered; default 60000 */

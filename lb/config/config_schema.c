@@ -320,6 +320,8 @@ static const struct config_key tcp_rows[] = {
 	 .min = 1, .max = 100, .fallback = "3", LIVE},
 	{"idle_ms", &config_number, TCP(idle_ms), .noun = "a time in ms", .min = 0,
 	 .max = 24 * HOUR_MS, .fallback = "0", LIVE},
+	{"stream_heartbeat_ms", &config_number, TCP(stream_heartbeat_ms), .noun = "a time in ms",
+	 .min = 0, .max = HOUR_MS, .fallback = "15000", LIVE},
 	{"handshake_ms", &config_number, TCP(handshake_ms), .noun = "a time in ms", .min = 1,
 	 .max = HOUR_MS, .fallback = "10000", LIVE},
 	{"fin_wait_ms", &config_number, TCP(fin_wait_ms), .noun = "a time in ms", .min = 1,

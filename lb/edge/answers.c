@@ -75,6 +75,13 @@ static inline void answers_let_go(struct edge *e, struct edge_busy *b, uint32_t 
 		TAILQ_INSERT_TAIL(&e->sending, b, sending);
 }
 
+void edge_release_answer(struct edge *e, struct edge_busy *b, uint32_t packets)
+{
+	edge_let_reply_go(b, packets);
+	if (packets > 0 && b->replies == 0)
+		TAILQ_REMOVE(&e->sending, b, sending);
+}
+
 void edge_hold_answer(struct edge *e, struct edge_busy *b, uint32_t packets)
 {
 	answers_hold(e, b, packets);
@@ -115,12 +122,6 @@ void edge_request_leave(struct edge *e, struct edge_busy *b, struct edge_request
 	edge_request_free(e, r);
 }
 
-/* Does the answer of <r> go out now? */
-static bool answers_turn(const struct edge_busy *b, const struct edge_request *r)
-{
-	return !b->placement.framing->in_order || b->first == r;
-}
-
 static inline void answers_advance(struct edge *e, struct edge_connection *c)
 {
 	struct edge_busy *b = c->busy;
@@ -129,12 +130,12 @@ static inline void answers_advance(struct edge *e, struct edge_connection *c)
 	if (unlikely(b->placement.framing->emit != NULL))
 		return edge_emit_answers(e, c);
 	while ((r = *at) != NULL) {
-		if (answers_turn(b, r) && r->answer != NULL) {
+		if (edge_has_turn(b, r) && r->answer != NULL) {
 			answers_queue_chain(e, c, r->answer, r->answer_tail, r->answer_bytes);
 			r->answer = NULL;
 			r->answer_bytes = 0;
 		}
-		if (answers_turn(b, r) && r->answered && r->named) {
+		if (edge_has_turn(b, r) && edge_request_is_over(r)) {
 			answers_unlink(b, r);
 			edge_request_free(e, r);
 		} else if (b->placement.framing->in_order) {
@@ -230,13 +231,19 @@ static __rte_always_inline bool answers_write(struct edge *e, struct edge_connec
 	struct rte_mbuf *m;
 
 	piece = b->placement.framing->reply(&b->placement.stream, reply, head);
-	m = answers_add_head(e, bytes, head, piece.head);
-	if (m == NULL)
-		return false;
-	edge_append(&r->answer, &r->answer_tail, m);
-	answers_hold(e, b, m->nb_segs);
-	r->answer_bytes += m->pkt_len;
-	r->reply_packets += m->nb_segs;
+	if (likely(bytes != NULL || piece.head > 0)) {
+		m = answers_add_head(e, bytes, head, piece.head);
+		if (m == NULL)
+			return false;
+		edge_append(&r->answer, &r->answer_tail, m);
+		answers_hold(e, b, m->nb_segs);
+		r->answer_bytes += m->pkt_len;
+		/* Pieces of a stream leave one by one: a usual reply is one of them. */
+		if (unlikely(r->streams))
+			r->reply_packets = RTE_MAX(r->reply_packets, m->nb_segs);
+		else
+			r->reply_packets += m->nb_segs;
+	}
 	/* Its packets are there: nothing is set aside for them any more. */
 	edge_reserve(b, -r->reserved);
 	r->reserved = 0;
@@ -258,8 +265,12 @@ static __rte_noinline bool answers_write_other(struct edge *e, struct edge_conne
 
 void edge_refuse(struct edge *e, struct edge_connection *c, struct edge_request *r, uint8_t code)
 {
-	struct stream_reply reply = {.request = r->number, .tag = r->tag, .notice = code};
+	struct stream_reply reply = {
+		.request = r->number, .tag = r->tag, .notice = code, .failed = r->failed_row};
 
+	edge_drop_chunks(e, c->busy, r);
+	if (unlikely(r->rows != NULL))
+		edge_rows_end(r);
 	if (!answers_write_other(e, c, r, &reply, NULL)) {
 		/* The client must not wait for an answer that never comes. */
 		e->lc->stats.drop[LB_DROP_NO_MBUF]++;
@@ -272,13 +283,19 @@ void edge_refuse(struct edge *e, struct edge_connection *c, struct edge_request 
 struct edge_request *edge_request_of(const struct lcore *lc, const struct flow *flow, uint64_t tag,
 				     struct edge_connection **c)
 {
+	uint32_t row = tag >> 32;
+	struct edge_request *r;
+
 	/* A worker may say more about a request that was answered before the connection ended. */
 	if (flow->connection == 0 || flow->state == FLOW_TCP_WAIT)
 		return NULL;
 	*c = edge_connection_of(lc->edge, flow);
 	if ((*c)->busy == NULL)
 		return NULL;
-	return edge_request_find((*c)->busy, (uint32_t)tag);
+	r = edge_request_find((*c)->busy, (uint32_t)tag);
+	if (likely(row == 0) || r == NULL)
+		return r;
+	return r->rows == NULL || row > r->rows->n ? NULL : r->rows->row[row - 1];
 }
 
 bool edge_notice(struct lcore *lc, const struct flow *flow, uint8_t code, uint64_t tag,
@@ -290,6 +307,12 @@ bool edge_notice(struct lcore *lc, const struct flow *flow, uint8_t code, uint64
 	if (r == NULL || r->answered)
 		return false;
 	*service = r->service;
+	if (unlikely(r->parent != NULL)) {
+		if (r->parent->answered)
+			return false;
+		r->parent->failed_row = r->row;
+		r = r->parent;
+	}
 	edge_refuse(lc->edge, c, r, code);
 	return true;
 }
@@ -297,35 +320,79 @@ bool edge_notice(struct lcore *lc, const struct flow *flow, uint8_t code, uint64
 /* --- replies that are written anew -------------------------------------------------------------
  */
 
+void edge_drop_chunks(struct edge *e, struct edge_busy *b, struct edge_request *r)
+{
+	while (r->rewrite != NULL) {
+		edge_release_answer(e, b, r->rewrite->packets);
+		edge_rewrite_end(e, r);
+	}
+	edge_stream_drop_text(e, b, r);
+}
+
+/* The reply cannot be sent. Of one in several chunks the worker need not send the rest. */
+static void answers_fail(struct edge *e, struct edge_connection *c, struct edge_request *r,
+			 uint8_t notice, enum lb_drop reason, bool more)
+{
+	if (more)
+		edge_stream_cancel(c->busy, r);
+	edge_request_fail(c->busy, r, notice, reason);
+}
+
+/* The text of a chunk that is sent together with the next one's. */
+static void answers_keep_text(struct edge *e, struct edge_busy *b, struct edge_request *r,
+			      struct rte_mbuf *text, struct rte_mbuf *tail)
+{
+	if (text == NULL)
+		return;
+	r->text = text;
+	r->text_tail = tail;
+	r->text_packets = text->nb_segs;
+	answers_hold(e, b, r->text_packets);
+}
+
+/* All of a chunk is written anew. */
+static void answers_end_rewrite(struct edge *e, struct edge_connection *c, struct edge_request *r,
+				struct stream_reply *reply, struct rte_mbuf *text)
+{
+	reply->length = text == NULL ? 0 : text->pkt_len;
+	if (!answers_write_other(e, c, r, reply, text)) {
+		e->lc->stats.drop[LB_DROP_NO_MBUF]++;
+		tcp_abort(&c->tcp);
+	}
+	r->heard_ms = e->stack.now_ms;
+	edge_advance(e, c);
+	edge_touch(e, c);
+}
+
 /* Writes what may be written; at the end the reply is queued. */
 static void answers_continue_rewrite(struct edge *e, struct edge_rewrite *w)
 {
 	struct edge_connection *c = w->connection;
 	struct edge_request *r = w->request;
+	struct rte_mbuf *text, *tail;
 	struct stream_reply reply;
-	struct rte_mbuf *text;
 	int rc = edge_rewrite_run(e, w);
+	bool waits;
 
 	if (rc == 0)
 		return;
-	answers_let_go(e, c->busy, r->reply_packets);
-	r->reply_packets = 0;
+	edge_release_answer(e, c->busy, w->packets + r->text_packets);
+	r->text_packets = 0;
 	reply = w->reply;
 	text = w->text;
+	tail = w->tail;
+	waits = w->waits;
 	if (rc < 0 || reply.notice != 0) {
 		edge_rewrite_end(e, r);
-		return edge_request_fail(c->busy, r, rc < 0 ? LB_NOTICE_BUSY : reply.notice,
-					 rc < 0 ? LB_DROP_NO_MBUF : LB_DROP_REPLY_MALFORMED);
+		return answers_fail(e, c, r, rc < 0 ? LB_NOTICE_BUSY : reply.notice,
+				    rc < 0 ? LB_DROP_NO_MBUF : LB_DROP_REPLY_MALFORMED, reply.more);
 	}
 	w->text = NULL;
 	edge_rewrite_end(e, r);
-	reply.length = text->pkt_len;
-	if (!answers_write_other(e, c, r, &reply, text)) {
-		e->lc->stats.drop[LB_DROP_NO_MBUF]++;
-		tcp_abort(&c->tcp);
-	}
-	edge_advance(e, c);
-	edge_touch(e, c);
+	if (waits)
+		answers_keep_text(e, c->busy, r, text, tail);
+	else
+		answers_end_rewrite(e, c, r, &reply, text);
 }
 
 void edge_resume_rewrites(struct edge *e)
@@ -344,7 +411,8 @@ static __rte_noinline bool answers_keeps(struct edge *e, struct edge_connection 
 {
 	struct placement *p = &c->busy->placement;
 
-	if (p->framing->keeps == NULL || r->rewrite != NULL || !TAILQ_EMPTY(&e->rewrites))
+	if (p->framing->keeps == NULL || r->rewrite != NULL || r->text != NULL ||
+	    !TAILQ_EMPTY(&e->rewrites))
 		return false;
 	e->text_used = true;
 	if (!p->framing->keeps(&p->stream, reply))
@@ -353,20 +421,19 @@ static __rte_noinline bool answers_keeps(struct edge *e, struct edge_connection 
 	return true;
 }
 
-/* False: the reply is dropped. */
-static __rte_noinline bool answers_rewrite(struct edge *e, struct edge_connection *c,
-					   struct edge_request *r, const struct stream_reply *reply,
-					   struct rte_mbuf *m)
+__rte_noinline bool edge_rewrite_reply(struct edge *e, struct edge_connection *c,
+				       struct edge_request *r, const struct stream_reply *reply,
+				       struct rte_mbuf *m)
 {
-	if (r->rewrite != NULL || !edge_rewrite_begin(e, c, r, reply, m)) {
+	uint32_t packets = m->nb_segs;
+
+	if (!edge_rewrite_begin(e, c, r, reply, m)) {
 		rte_pktmbuf_free(m);
-		if (r->rewrite == NULL)
-			edge_request_fail(c->busy, r, LB_NOTICE_BUSY, LB_DROP_NO_MBUF);
+		answers_fail(e, c, r, LB_NOTICE_BUSY, LB_DROP_NO_MBUF, reply->more);
 		return false;
 	}
 	e->replied_ms[r->service] = e->stack.now_ms;
-	r->reply_packets = m->nb_segs;
-	answers_hold(e, c->busy, r->reply_packets);
+	answers_hold(e, c->busy, packets);
 	/* Those that came before go first. */
 	edge_resume_rewrites(e);
 	return true;
@@ -405,10 +472,12 @@ bool edge_reply(struct lcore *lc, struct flow *flow, struct rte_mbuf *m, uint64_
 		rte_pktmbuf_free(m);
 		return false;
 	}
+	if (unlikely(r->parent != NULL))
+		return edge_rows_reply(lc->edge, c, r, m, more || chunk > 0);
 	r->reply_bytes += m->pkt_len;
 	if (r->reply_bytes > lcore_service_config(lc, r->service)->max_reply) {
 		rte_pktmbuf_free(m);
-		edge_request_fail(c->busy, r, LB_NOTICE_MODEL_ERROR, LB_DROP_REPLY_TOO_LARGE);
+		answers_fail(lc->edge, c, r, LB_NOTICE_MODEL_ERROR, LB_DROP_REPLY_TOO_LARGE, more);
 		return false;
 	}
 	reply.request = r->number;
@@ -417,7 +486,7 @@ bool edge_reply(struct lcore *lc, struct flow *flow, struct rte_mbuf *m, uint64_
 		edge_press(lc->edge, c->busy->client);
 	if (unlikely(c->busy->placement.framing->rewrite != NULL) &&
 	    !answers_keeps(lc->edge, c, r, &reply))
-		return answers_rewrite(lc->edge, c, r, &reply, m);
+		return edge_rewrite_reply(lc->edge, c, r, &reply, m);
 	if (!answers_write(lc->edge, c, r, &reply, m)) {
 		lc->stats.drop[LB_DROP_NO_MBUF]++;
 		tcp_abort(&c->tcp);

@@ -312,6 +312,8 @@ static void connections_drop_incomplete(struct edge *e, struct edge_busy *b)
 		*at = r->next;
 		b->n_requests--;
 		edge_let_go(b, r->bytes != NULL);
+		if (unlikely(r->rows != NULL))
+			edge_rows_free(e, r, true);
 		edge_reserve(b, -r->reserved);
 		edge_request_free(e, r);
 	}
@@ -515,6 +517,8 @@ bool edge_resume(struct lcore *lc)
 		connections_expire_waits(e);
 	if (unlikely(edge_next_rewrite(e) != NULL))
 		edge_resume_rewrites(e);
+	if (unlikely(!TAILQ_EMPTY(&e->rows)))
+		edge_rows_run(e);
 	if (unlikely(e->tls != NULL))
 		edge_tls_resume(e);
 	connections_resume_stalled(e);
@@ -675,6 +679,13 @@ unsigned int edge_transmit(struct lcore *lc)
 bool edge_must_stay_awake(const struct lcore *lc)
 {
 	return lc->edge != NULL && lc->edge->tls != NULL && edge_tls_must_go_on(lc->edge);
+}
+
+bool edge_is_session(const struct lcore *lc, const struct flow *flow, uint32_t hash)
+{
+	/* Its connection may have ended while the request waited. */
+	return flow->connection != 0 && flow->state != FLOW_TCP_WAIT &&
+	       edge_connection_of(lc->edge, flow)->hash != hash;
 }
 
 void edge_drain(struct lcore *lc)

@@ -106,6 +106,9 @@ bool edge_must_stay_awake(const struct lcore *lc);
 /* TSC of the next timer of all connections, at most 50 ms from now; UINT64_MAX: there is none. */
 uint64_t edge_deadline(const struct lcore *lc);
 
+/* Is <hash>, of a request by this flow, another one than its connection's: that of a session? */
+bool edge_is_session(const struct lcore *lc, const struct flow *flow, uint32_t hash);
+
 /* A chunk of the reply to request <tag> of <flow>. Takes <m>. False: the request is gone. */
 bool edge_reply(struct lcore *lc, struct flow *flow, struct rte_mbuf *m, uint64_t tag,
 		uint32_t chunk, bool more);

@@ -87,13 +87,15 @@ struct edge_large {
 	uint64_t ready_at;         /* TSC: when all its bytes were written; 0: they are not */
 	uint64_t excused, checked; /* TSC cycles of that time in which it could not come; until when */
 	uint32_t crc;            /* of its bytes so far */
+	uint32_t extent;         /* where its last extent begins in the stream, modulo 2^32 */
 	uint8_t replays;
 	bool to_write; /* on the list */
 	bool announced;
 	bool unfinished; /* counted for its client */
 	bool gone;       /* some of its bytes are only in the worker's memory */
 	bool has_crc;    /* <crc> is kept: a reload changes that for later requests only */
-	bool small;      /* its last extent had few bytes */
+	bool small;      /* its last extent has few bytes, */
+	bool joins;      /* and so has the one before */
 };
 
 TAILQ_HEAD(edge_larges, edge_large);
@@ -108,30 +110,66 @@ struct edge_request {
 	uint64_t arrived, deadline; /* TSC */
 	/* TSC, for the access log: when a worker got it, 0: none did; when it answered */
 	uint64_t given_at, back_at;
-	uint32_t number;            /* of the stream: the slot's tag */
-	uint16_t service;           /* the connection's, or one with its address */
+	uint32_t number;  /* of the stream: the slot's tag */
+	uint32_t hash;    /* of its session: the connection's, or one of its own */
+	uint16_t service; /* the connection's, or one with its address */
 	uint8_t priority;
 	bool elsewhere;           /* it is another one, and counted there */
 	bool named;               /* its END came */
 	bool sent;                /* the walk has it */
 	bool answered;            /* its last chunk, or a notice, is in a queue */
 	bool over;                /* the framing sends nothing more of it, where that decides */
+	bool streams;             /* it is on the edge's list of those whose replies are streams */
+	uint32_t reserved;        /* packets set aside for its reply */
 	struct edge_large *large; /* NULL: it fits a packet; */
 	struct rte_mbuf *bytes;   /* then, gathered so far */
-	struct edge_rewrite *rewrite; /* of its reply; NULL: there is none now */
+	struct edge_rewrite *rewrite; /* of its reply's oldest chunk; NULL: there is none now */
 	/* pieces of its answer that are complete, while those of earlier requests are not */
 	struct rte_mbuf *answer, *answer_tail;
 	uint32_t answer_bytes;
-	uint64_t reply_bytes; /* of all its chunks so far */
 	uint32_t reply_packets;
-	uint32_t reserved; /* packets set aside for its reply */
+	uint64_t reply_bytes; /* of all its chunks so far */
+	/* of a batch, or one of its rows */
+	struct edge_request *parent;
+	struct edge_rows *rows; /* of a parent */
+	uint32_t row;           /* from 1 on: it is this one of <parent>; 0: none */
+	uint32_t failed_row;    /* of a parent; 0: none */
+	/* of one whose reply is a stream */
+	TAILQ_ENTRY(edge_request) streaming;
+	struct edge_busy *busy;
+	struct rte_mbuf *text, *text_tail; /* of its chunks so far, if all are sent together */
+	uint32_t text_packets;             /* that are held for it */
+	uint32_t heard_ms; /* when something of its reply was sent last, or it began */
 } __attribute__((aligned(32)));
 _Static_assert(sizeof(struct edge_request) % 32 == 0, "edge_zero() writes so many bytes at a time");
 
+TAILQ_HEAD(edge_streaming, edge_request);
+
+/* The rows of a request that is a batch: requests of their own, whose replies become one. */
+struct edge_rows {
+	TAILQ_ENTRY(edge_rows) entry; /* of those with something to do, or of the free ones */
+	struct edge_busy *busy;
+	struct edge_request *request;
+	uint32_t n;       /* rows */
+	uint32_t size;    /* bytes of each */
+	uint32_t left;    /* that have no reply */
+	uint32_t packets; /* of replies that are held */
+	bool waits;       /* it is on the list: rows are to be sent, or all of them end */
+	bool ends;
+	uint32_t end[KSERVE_ROWS_MAX]; /* where each reply's bytes end */
+	struct edge_request *row[KSERVE_ROWS_MAX];
+};
+
+#define EDGE_ROWS 64u /* batches of an lcore, at a time */
+
+TAILQ_HEAD(edge_rows_list, edge_rows);
+
 TAILQ_HEAD(edge_rewrites, edge_rewrite);
 
-/* A reply that its framing writes anew. */
+/* A chunk of a reply that its framing writes anew. */
 struct edge_rewrite {
+	struct edge_rewrite *next;       /* of its request: a younger chunk */
+	uint32_t packets;                /* that are held for it */
 	TAILQ_ENTRY(edge_rewrite) entry; /* of those that are not done, or of the free ones */
 	struct edge_rewrites *list;      /* the former */
 	struct edge_connection *connection;
@@ -141,6 +179,7 @@ struct edge_rewrite {
 	struct rte_mbuf *at;          /* the one of them with the byte that is wanted next, */
 	uint32_t at_offset;           /* and where in the reply it begins */
 	struct rte_mbuf *text, *tail; /* what is written so far */
+	bool waits;                   /* the next chunk's text is sent together with it */
 };
 
 /* The description of a service's model. */
@@ -248,7 +287,7 @@ struct edge_cancel {
 	uint64_t tag;
 	uint16_t service;
 };
-#define EDGE_CANCELS 64
+#define EDGE_CANCELS 1024
 
 struct edge {
 	struct lcore *lc;
@@ -327,6 +366,10 @@ struct edge {
 	uint32_t n_sessions;    /* open ones */
 	struct edge_rewrite *rewrite_memory;
 	struct edge_rewrites rewrites, long_rewrites, free_rewrites;
+	struct edge_streaming streaming; /* not looked at for longest first */
+	unsigned int n_streaming;
+	struct edge_rows *rows_memory;
+	struct edge_rows_list rows, free_rows; /* with something to do */
 	struct edge_layout layout[LB_SERVICES_MAX];
 	uint32_t date_second; /* of the lcore's clock, when the date was written */
 	bool dated;
@@ -656,6 +699,16 @@ bool edge_take_whole(struct edge *e, struct edge_connection *c, struct rte_mbuf 
 		     const uint8_t *bytes);
 /* The client does not want the reply of <r>, which is not answered. */
 void edge_cancel(struct edge_busy *b, struct edge_request *r);
+/* Memory for the request's bytes in one packet. False: there is none, and the request has failed.
+ */
+bool edge_request_gather(struct edge_busy *b, struct edge_request *r);
+/* All bytes have come, and the burst has room: the request joins it. */
+void edge_request_submit(struct edge_busy *b, struct edge_request *r);
+/* Nothing more becomes of it. */
+static inline bool edge_request_is_over(const struct edge_request *r)
+{
+	return r->answered && r->named && (likely(r->rows == NULL) || !r->rows->ends);
+}
 /* Frees the request; its packets go back. */
 void edge_request_free(struct edge *e, struct edge_request *r);
 
@@ -708,6 +761,16 @@ struct edge_request *edge_request_of(const struct lcore *lc, const struct flow *
 void edge_acknowledged(struct edge *e, struct edge_connection *c);
 /* Answers a request with a notice. */
 void edge_refuse(struct edge *e, struct edge_connection *c, struct edge_request *r, uint8_t code);
+/* The reply <m> is written anew; takes it. False: it is dropped, and the request has failed. */
+bool edge_rewrite_reply(struct edge *e, struct edge_connection *c, struct edge_request *r,
+			const struct stream_reply *reply, struct rte_mbuf *m);
+/* Chunks of a reply that are not written anew yet, and what waits for them, are dropped. */
+void edge_drop_chunks(struct edge *e, struct edge_busy *b, struct edge_request *r);
+/* Does the answer of <r> go out now? */
+static inline bool edge_has_turn(const struct edge_busy *b, const struct edge_request *r)
+{
+	return !b->placement.framing->in_order || b->first == r;
+}
 /* Sends what it is the turn of. Requests with all their bytes named and answered are over. */
 void edge_advance(struct edge *e, struct edge_connection *c);
 /* Replies whose rewriting is not done go on. */
@@ -734,6 +797,8 @@ void edge_queue_chain(struct edge *e, struct edge_connection *c, struct rte_mbuf
 /* Packets of replies are held, or no longer. */
 void edge_hold_answer(struct edge *e, struct edge_busy *b, uint32_t packets);
 void edge_let_answer_go(struct edge *e, struct edge_busy *b, uint32_t packets);
+/* The same of packets that the client never was to get: that is no progress of it. */
+void edge_release_answer(struct edge *e, struct edge_busy *b, uint32_t packets);
 /* The client's time to take a packet begins. */
 void edge_begin_wait(struct edge *e, struct edge_busy *b);
 /* Queues one packet that is held already. */
@@ -824,8 +889,47 @@ bool edge_rewrite_begin(struct edge *e, struct edge_connection *c, struct edge_r
 			const struct stream_reply *reply, struct rte_mbuf *m);
 /* Writes what may be written in this turn. 1: all is; 0; -ENOMEM. */
 int edge_rewrite_run(struct edge *e, struct edge_rewrite *w);
-/* Gives it back, with the packets that it still has. */
+/* Gives the oldest chunk's back, with the packets that it still has. */
 void edge_rewrite_end(struct edge *e, struct edge_request *r);
+
+/* --- rows.c ----------------------------------------------------------------------------------- */
+
+int edge_rows_init(struct edge *e);
+void edge_rows_fini(struct edge *e);
+/* The request has so many rows. False: no memory. */
+bool edge_rows_begin(struct edge_busy *b, struct edge_request *r, uint32_t rows);
+/* Bytes of <r>, which are those of its rows: in the packet of <p>, or, where that is NULL, to be
+ * copied. */
+void edge_rows_place(struct edge_busy *b, struct edge_request *r, uint64_t offset,
+		     struct edge_piece *p, const uint8_t *bytes, uint32_t length);
+/* The row that has this byte of <r>; <r> itself if it has none. */
+struct edge_request *edge_rows_at(struct edge_request *r, uint64_t offset);
+/* A chunk of the reply to a row. Takes <m>. False: it is dropped. */
+bool edge_rows_reply(struct edge *e, struct edge_connection *c, struct edge_request *row,
+		     struct rte_mbuf *m, bool more);
+/* The request was refused: its rows end, soon. */
+void edge_rows_end(struct edge_request *r);
+/* The request is over: frees them. <counted>: what they hold is given back to its client. */
+void edge_rows_free(struct edge *e, struct edge_request *r, bool counted);
+/* Sends rows that are complete, as far as the burst has room, and ends others. */
+void edge_rows_run(struct edge *e);
+/* The walk's name for a request. */
+static inline uint64_t edge_tag(const struct edge_request *r)
+{
+	return r->number | (uint64_t)r->row << 32;
+}
+
+/* --- streams.c -------------------------------------------------------------------------------- */
+
+/* The reply of <r> may come in pieces, until edge_stream_end(), which others may call, too. */
+void edge_stream_begin(struct edge_busy *b, struct edge_request *r);
+void edge_stream_end(struct edge *e, struct edge_request *r);
+/* Once per ms: those that are silent, and those whose time is over. */
+void edge_streams_check(struct edge *e);
+/* Nobody wants the rest of a reply of which a chunk came: its worker is told. */
+void edge_stream_cancel(struct edge_busy *b, const struct edge_request *r);
+/* Text that waits for the next chunk, which is not going to come. */
+void edge_stream_drop_text(struct edge *e, struct edge_busy *b, struct edge_request *r);
 
 /* --- access.c --------------------------------------------------------------------------------- */
 

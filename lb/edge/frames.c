@@ -135,7 +135,7 @@ static bool frames_free(struct edge *e, struct edge_connection *c)
 		/* Of one that closes, the client says nothing any more that could let it go on. */
 		r->over |= c->ended && c->closing && r->answered && frames_unsent(c->busy) == 0;
 		waits |= r->answer != NULL;
-		if (!r->over || !r->answered || !r->named)
+		if (!r->over || !edge_request_is_over(r))
 			continue;
 		frames_drop(e, c, r);
 		edge_request_leave(e, c->busy, r);

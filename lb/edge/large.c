@@ -204,10 +204,15 @@ bool edge_large_begin(struct edge_busy *b, struct edge_request *r)
  * packet in which it is gathered? */
 static bool large_open_has_place(const struct edge_busy *b)
 {
-	const struct edge_request *r = edge_request_find(b, b->placement.open.request);
+	struct edge_request *r = edge_request_find(b, b->placement.open.request);
+	uint64_t before = 0;
 
 	if (r == NULL)
 		return false;
+	/* Of a batch, the row whose bytes are next. */
+	if (b->in_order > b->placement.open.position)
+		before = b->in_order - b->placement.open.position;
+	r = edge_rows_at(r, b->placement.open.offset + before);
 	return r->large != NULL ? r->large->link != NULL : r->bytes != NULL;
 }
 
@@ -325,7 +330,7 @@ static int large_announce(struct edge *e, struct edge_large *l, struct flow *flo
 		.flags = l->has_crc ? RING_HAS_CRC : 0,
 		.crc32 = l->crc,
 	};
-	int rc = link_announce(l->link, &l->place, &request, r->number, r->arrived, lc->now,
+	int rc = link_announce(l->link, &l->place, &request, edge_tag(r), r->arrived, lc->now,
 			       lc->link_max, lc->packets);
 
 	if (rc < 0)
@@ -477,7 +482,7 @@ bool edge_next_wanting(struct lcore *lc, struct edge_wanting *at)
 	*at = (struct edge_wanting){
 		.large = l,
 		.flow = edge_flow(e, l->busy->connection),
-		.hash = l->busy->connection->hash,
+		.hash = l->request->hash,
 		.service = l->request->service,
 		.bytes = l->request->size,
 		.since = l->since,
@@ -682,6 +687,7 @@ void edge_housekeeping(struct lcore *lc)
 	edge_press_all(e);
 	edge_press_waiting(e);
 	edge_rewrite_check_readers(e);
+	edge_streams_check(e);
 	if (unlikely(e->tls != NULL))
 		edge_tls_housekeeping(e);
 }

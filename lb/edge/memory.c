@@ -41,7 +41,7 @@ static int memory_alloc_all(struct edge *e, const struct lb_tcp_pools *pools)
 		return -ENOMEM;
 	tcp_wheel_init(&e->wheel, e->connections, e->stack.now_ms, e->wheel_memory);
 	if (edge_clients_init(e, busy, pools->packets) < 0 || edge_openers_init(e) < 0 ||
-	    edge_rewrite_init(e) < 0 || edge_tls_init(e) < 0)
+	    edge_rewrite_init(e) < 0 || edge_rows_init(e) < 0 || edge_tls_init(e) < 0)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < e->connections; i++)
 		e->free_connection[i] = e->connections - i; /* 0 means none */
@@ -119,6 +119,7 @@ void edge_destroy(struct lcore *lc)
 	rte_free(e->part_memory);
 	rte_free(e->stack_memory);
 	edge_rewrite_fini(e);
+	edge_rows_fini(e);
 	rte_free(e->wheel_memory);
 	rte_free(e->client_chain);
 	rte_free(e->client_memory);

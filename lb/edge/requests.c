@@ -19,6 +19,7 @@ static inline struct edge_request *requests_add(struct edge_busy *b, uint32_t nu
 	r->number = number;
 	r->tag = tag;
 	r->arrived = e->lc->now;
+	r->hash = b->connection->hash;
 	r->service = b->connection->service;
 	r->reserved = edge_usual_reply(b);
 	edge_reserve(b, r->reserved);
@@ -36,8 +37,14 @@ void edge_request_free(struct edge *e, struct edge_request *r)
 		rte_pktmbuf_free(r->bytes);
 	if (unlikely(r->answer != NULL))
 		rte_pktmbuf_free(r->answer);
-	if (unlikely(r->rewrite != NULL))
+	while (unlikely(r->rewrite != NULL))
 		edge_rewrite_end(e, r);
+	if (unlikely(r->text != NULL))
+		rte_pktmbuf_free(r->text);
+	if (unlikely(r->rows != NULL))
+		edge_rows_free(e, r, false);
+	if (unlikely(r->streams))
+		edge_stream_end(e, r);
 	if (unlikely(r->elsewhere))
 		e->elsewhere[r->service]--;
 	r->next = e->free_request;
@@ -54,7 +61,7 @@ static uint64_t requests_deadline(const struct lcore *lc, const struct lb_servic
 	return us == 0 ? 0 : lc->now + us * lc->lb->tsc_per_ms / 1000;
 }
 
-/* All bytes have come: the request joins the burst. Its packet is not held any more. */
+/* All bytes have come: the request joins the burst. Its packet is not held. */
 static void requests_submit(struct edge_busy *b, struct edge_request *r)
 {
 	struct edge_connection *c = b->connection;
@@ -70,9 +77,9 @@ static void requests_submit(struct edge_busy *b, struct edge_request *r)
 	out->flow[i] = flow;
 	out->handle[i] = c->handle;
 	out->service[i] = r->service;
-	out->hash[i] = c->hash;
+	out->hash[i] = r->hash;
 	out->path[i] = c->path;
-	out->tag[i] = r->number;
+	out->tag[i] = edge_tag(r);
 	out->arrived[i] = r->arrived;
 	out->deadline[i] = r->deadline;
 	out->priority[i] = (struct priority){.level = r->priority};
@@ -80,6 +87,12 @@ static void requests_submit(struct edge_busy *b, struct edge_request *r)
 	r->bytes = NULL;
 	r->sent = true;
 	lc->service[r->service].stats.bytes_in += r->size;
+}
+
+void edge_request_submit(struct edge_busy *b, struct edge_request *r)
+{
+	edge_let_go(b, 1);
+	requests_submit(b, r);
 }
 
 /* The framing has done with a request that was answered before. */
@@ -94,6 +107,12 @@ void edge_request_fail(struct edge_busy *b, struct edge_request *r, uint8_t noti
 {
 	struct lcore *lc = b->edge->lc;
 
+	/* A row that fails fails all. */
+	if (unlikely(r->parent != NULL)) {
+		if (!r->parent->answered)
+			r->parent->failed_row = r->row;
+		r = r->parent;
+	}
 	edge_large_end(b->edge, r);
 	edge_let_go(b, r->bytes != NULL);
 	rte_pktmbuf_free(r->bytes);
@@ -125,9 +144,18 @@ static inline void requests_begin(struct edge_busy *b, struct edge_request *r,
 		b->edge->elsewhere[r->service]++;
 	}
 	config = lcore_service_config(lc, r->service);
+	if (unlikely(begin->session != 0))
+		r->hash = begin->session;
 	r->size = begin->size;
 	r->deadline = requests_deadline(lc, config, begin->deadline_us);
 	r->priority = RTE_MAX(begin->priority, config->priority);
+	if (unlikely(begin->streams))
+		edge_stream_begin(b, r);
+	if (unlikely(begin->rows > 1)) {
+		if (!edge_rows_begin(b, r, begin->rows))
+			requests_no_memory(b, r);
+		return;
+	}
 	if (unlikely(r->size > b->edge->gather_max) && !edge_large_begin(b, r))
 		requests_no_memory(b, r);
 }
@@ -154,8 +182,7 @@ static void requests_whole(struct edge_busy *b, const struct stream_action *acti
 	r->named = true;
 }
 
-/* Memory for the request's bytes. False: there is none, and the request has failed. */
-static bool requests_gather(struct edge_busy *b, struct edge_request *r)
+bool edge_request_gather(struct edge_busy *b, struct edge_request *r)
 {
 	if (r->bytes == NULL && !r->answered) {
 		r->bytes = rte_pktmbuf_alloc(b->edge->lc->packets);
@@ -169,10 +196,8 @@ static bool requests_gather(struct edge_busy *b, struct edge_request *r)
 
 static void requests_try_submit(struct edge_busy *b, struct edge_request *r)
 {
-	if (!edge_request_is_complete(r) || r->bytes == NULL || r->answered)
-		return;
-	edge_let_go(b, 1);
-	requests_submit(b, r);
+	if (edge_request_is_complete(r) && r->bytes != NULL && !r->answered)
+		edge_request_submit(b, r);
 }
 
 static void requests_end(struct edge_busy *b, const struct stream_action *action)
@@ -186,6 +211,8 @@ static void requests_end(struct edge_busy *b, const struct stream_action *action
 	r->named = true;
 	if (r->large != NULL)
 		return edge_large_named(b, r, action->size);
+	if (unlikely(r->rows != NULL))
+		return;
 	r->size = action->size;
 	requests_try_submit(b, r);
 }
@@ -212,7 +239,7 @@ void edge_cancel(struct edge_busy *b, struct edge_request *r)
 {
 	struct edge *e = b->edge;
 
-	if (!r->sent)
+	if (!r->sent || r->rows != NULL)
 		edge_request_fail(b, r, LB_NOTICE_CANCELLED, LB_DROP_CANCELLED);
 	else
 		e->cancel[e->n_cancels++] = (struct edge_cancel){
@@ -256,11 +283,30 @@ static void requests_send(struct edge_busy *b, const struct stream_action *actio
 static void requests_copy(struct edge_busy *b, struct edge_request *r, uint64_t offset,
 			  const uint8_t *bytes, uint32_t length)
 {
-	if (!requests_gather(b, r))
+	if (!edge_request_gather(b, r))
 		return;
 	memcpy(rte_pktmbuf_mtod_offset(r->bytes, uint8_t *, offset), bytes, length);
 	r->placed += length;
 	requests_try_submit(b, r);
+}
+
+/* Bytes of a batch: those of each row of a tensor have places of their own. */
+static void requests_produce_rows(struct edge_busy *b, struct edge_request *r,
+				  const struct stream_action *action)
+{
+	uint32_t each = action->bytes.each, left = action->bytes.length, n;
+	const uint8_t *bytes = action->bytes.at;
+	uint64_t offset = action->bytes.offset;
+
+	if (each == 0)
+		return edge_rows_place(b, r, offset, NULL, bytes, left);
+	for (; left > 0 && !r->answered; left -= n, offset += n, bytes += n) {
+		n = RTE_MIN(left, (uint32_t)(each - offset % each));
+		edge_rows_place(b, r,
+				offset / each * action->bytes.row + action->bytes.within +
+					offset % each,
+				NULL, bytes, n);
+	}
 }
 
 static void requests_produce(struct edge_busy *b, const struct stream_action *action)
@@ -269,6 +315,8 @@ static void requests_produce(struct edge_busy *b, const struct stream_action *ac
 
 	if (r == NULL || r->answered)
 		return;
+	if (unlikely(r->rows != NULL))
+		return requests_produce_rows(b, r, action);
 	if (r->large == NULL)
 		return requests_copy(b, r, action->bytes.offset, action->bytes.at,
 				     action->bytes.length);
@@ -338,6 +386,8 @@ static void requests_place(void *context, uint32_t request, uint64_t offset,
 
 	if (r == NULL || r->answered)
 		return;
+	if (unlikely(r->rows != NULL))
+		return edge_rows_place(b, r, offset, p, bytes, length);
 	if (r->large != NULL) {
 		if (!edge_large_place(b, r, offset, p, bytes, length))
 			requests_no_memory(b, r);

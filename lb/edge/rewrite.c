@@ -42,6 +42,7 @@ _Static_assert(REWRITE_READERS * sizeof(struct kserve_reader) +
 			       REWRITE_ASKED *
 				       (sizeof(struct kserve_asked) + sizeof(struct edge_rewrite)) +
 			       REWRITE_LAYOUTS * sizeof(struct kserve_layout) +
+			       EDGE_ROWS * sizeof(struct edge_rows) +
 			       REWRITE_STREAMS * sizeof(struct grpc_stream) +
 			       REWRITE_SESSIONS * GRPC_SESSION_BYTES + sizeof(struct kserve_room) <=
 		       LB_TCP_TEXT_BYTES,
@@ -74,13 +75,15 @@ static struct kserve_layout *rewrite_layout(struct edge *e, uint16_t service)
 	entry = lcore_model(e->lc, model, strlen(model));
 	if (known->layout != NULL && entry != NULL &&
 	    strcmp(known->layout->model.name, model) == 0 &&
+	    known->layout->max_rows == entry->max_rows &&
 	    memcmp(&known->layout->description, &entry->description, sizeof(entry->description)) ==
 		    0)
 		return known->layout;
 	if (known->layout != NULL)
 		kserve_layout_leave(e->kserve, known->layout);
-	known->layout =
-		entry == NULL ? NULL : kserve_layout_of(e->kserve, model, &entry->description);
+	known->layout = entry == NULL ? NULL
+				      : kserve_layout_of(e->kserve, model, &entry->description,
+							 entry->max_rows);
 	return known->layout;
 }
 
@@ -209,6 +212,7 @@ int edge_rewrite_init(struct edge *e)
 	TAILQ_INIT(&e->rewrites);
 	TAILQ_INIT(&e->long_rewrites);
 	TAILQ_INIT(&e->free_rewrites);
+	TAILQ_INIT(&e->streaming);
 	if (e->kserve == NULL || e->rewrite_memory == NULL)
 		return -ENOMEM;
 	kserve_room_init(e->kserve, REWRITE_READERS, REWRITE_ASKED, REWRITE_LAYOUTS);
@@ -330,34 +334,50 @@ bool edge_append_text(struct edge *e, struct rte_mbuf **head, struct rte_mbuf **
 /* --- replies -----------------------------------------------------------------------------------
  */
 
+/* Short ones go first: a client that asks for megabytes of JSON delays only its like. */
+static struct edge_rewrites *rewrite_list(struct edge *e, const struct rte_mbuf *m)
+{
+	return m->pkt_len <= REWRITE_ROOM ? &e->rewrites : &e->long_rewrites;
+}
+
 bool edge_rewrite_begin(struct edge *e, struct edge_connection *c, struct edge_request *r,
 			const struct stream_reply *reply, struct rte_mbuf *m)
 {
-	struct edge_rewrite *w = TAILQ_FIRST(&e->free_rewrites);
+	struct edge_rewrite *w = TAILQ_FIRST(&e->free_rewrites), **at = &r->rewrite;
 	struct edge_rewrites *list;
 
 	if (w == NULL)
 		return false;
 	TAILQ_REMOVE(&e->free_rewrites, w, entry);
-	/* Short ones go first: a client that asks for megabytes of JSON delays only its like. */
-	list = m->pkt_len <= REWRITE_ROOM ? &e->rewrites : &e->long_rewrites;
-	TAILQ_INSERT_TAIL(list, w, entry);
+	list = rewrite_list(e, m);
+	/* A younger chunk of a reply waits for those before it. */
+	if (r->rewrite != NULL)
+		list = NULL;
+	else
+		TAILQ_INSERT_TAIL(list, w, entry);
 	*w = (struct edge_rewrite){.entry = w->entry,
 				   .list = list,
 				   .connection = c,
 				   .request = r,
 				   .reply = *reply,
+				   .packets = m->nb_segs,
 				   .bytes = m,
 				   .at = m};
-	r->rewrite = w;
+	while (*at != NULL)
+		at = &(*at)->next;
+	*at = w;
 	return true;
 }
 
 void edge_rewrite_end(struct edge *e, struct edge_request *r)
 {
-	struct edge_rewrite *w = r->rewrite;
+	struct edge_rewrite *w = r->rewrite, *next = w->next;
 
-	r->rewrite = NULL;
+	r->rewrite = next;
+	if (next != NULL) {
+		next->list = rewrite_list(e, next->bytes);
+		TAILQ_INSERT_TAIL(next->list, next, entry);
+	}
 	rte_pktmbuf_free(w->bytes);
 	rte_pktmbuf_free(w->text);
 	TAILQ_REMOVE(w->list, w, entry);
@@ -409,7 +429,7 @@ static bool rewrite_append(struct edge *e, struct edge_rewrite *w, const uint8_t
 	bool fits = edge_append_text(e, &w->text, &w->tail, text, length);
 
 	more = (w->text == NULL ? 0 : w->text->nb_segs) - before;
-	w->request->reply_packets += more;
+	w->packets += more;
 	if (more > 0)
 		edge_hold_answer(e, w->connection->busy, more);
 	return fits;
@@ -435,6 +455,7 @@ static int rewrite_step(struct edge *e, struct edge_rewrite *w)
 	}
 	if (done.done && done.keeps)
 		rewrite_keep(w);
+	w->waits = done.done && done.waits;
 	return done.done;
 }
 
@@ -443,6 +464,12 @@ int edge_rewrite_run(struct edge *e, struct edge_rewrite *w)
 	int rc = 0;
 
 	e->text_used = true;
+	/* Text of the chunks before it is sent with it. */
+	if (w->text == NULL && w->request->text != NULL) {
+		w->text = w->request->text;
+		w->tail = w->request->text_tail;
+		w->request->text = NULL;
+	}
 	while (rc == 0 && e->write_left > 0)
 		rc = rewrite_step(e, w);
 	if (rc != 0)

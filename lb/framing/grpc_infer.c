@@ -23,10 +23,6 @@ static bool tensors_is_refused(struct grpc_call *c, struct grpc_stream *s)
 	else if (room->layout == NULL)
 		grpc_call_refuse(c, s, 501, "the workers of the model '%s' do not describe it",
 				 room->model);
-	else if (!kserve_reply_is_possible(&room->layout->model))
-		grpc_call_refuse(c, s, 501,
-				 "an output of the model '%s' that is not its last has BYTES",
-				 room->model);
 	else
 		return false;
 	return true;
@@ -37,7 +33,7 @@ void grpc_infer_message(struct grpc_call *c, struct grpc_stream *s)
 	struct kserve_reader *r = s->reader;
 
 	/* The most that a service of this address takes. */
-	if (s->left > kserve_room_body_max(c->settings->max_request))
+	if (s->left > kserve_room_body_max(2 * KSERVE_ROWS_MAX * c->settings->max_request))
 		return grpc_call_refuse(
 			c, s, 413, "the message has %" PRIu64 " bytes, the service takes %" PRIu64,
 			s->left, c->settings->max_request);
@@ -48,7 +44,8 @@ void grpc_infer_message(struct grpc_call *c, struct grpc_stream *s)
 	r->raw_at = 0;
 	r->text_length = 0;
 	memset(&r->infer, 0, sizeof(r->infer));
-	grpc_infer_init(&r->grpc, &r->infer, s->left, c->settings->max_request, (uint8_t *)r->early,
+	grpc_infer_init(&r->grpc, &r->infer, s->left,
+			2 * KSERVE_ROWS_MAX * c->settings->max_request, (uint8_t *)r->early,
 			sizeof(r->early));
 }
 
@@ -106,6 +103,7 @@ static uint32_t tensors_deadline(const struct grpc_stream *s, uint64_t us)
 static bool tensors_begin(struct grpc_call *c, struct grpc_stream *s, uint64_t size)
 {
 	struct kserve_reader *r = s->reader;
+	uint64_t rows = r->rows > 1 ? r->rows : 1;
 	struct stream_action *action;
 
 	if (!c->room->find(c->room, s->asked->layout->model.name)) {
@@ -113,20 +111,24 @@ static bool tensors_begin(struct grpc_call *c, struct grpc_stream *s, uint64_t s
 				 s->asked->layout->model.name);
 		return false;
 	}
-	if (size > s->asked->max_request || size == 0) {
-		grpc_call_refuse(c, s, size == 0 ? 400 : 413,
-				 "the inputs have %" PRIu64 " bytes, the service takes %" PRIu64,
-				 size, (uint64_t)s->asked->max_request);
+	if (size / rows > s->asked->max_request || size == 0) {
+		grpc_call_refuse(
+			c, s, size == 0 ? 400 : 413,
+			"the inputs have %" PRIu64 " bytes, the service takes %" PRIu64 "%s",
+			size / rows, (uint64_t)s->asked->max_request, rows > 1 ? ", per row" : "");
 		return false;
 	}
 	r->begun = true;
 	s->asked->body.size = size;
 	action = grpc_call_add(c, s->asked, STREAM_BEGIN);
 	action->begin.size = size;
+	action->begin.rows = (uint16_t)rows;
 	action->begin.tag = (uintptr_t)s->asked;
 	action->begin.deadline_us = tensors_deadline(s, kserve_tensors_deadline(&r->infer));
+	action->begin.session = kserve_tensors_session(&r->infer);
 	action->begin.priority = kserve_tensors_priority(&r->infer);
 	action->begin.service = c->room->service + 1;
+	action->begin.streams = s->rpc == GRPC_MODEL_STREAM_INFER;
 	return true;
 }
 
@@ -177,16 +179,17 @@ static bool tensors_try_begin(struct grpc_call *c, struct grpc_stream *s, bool f
 }
 
 /* Where the bytes of input <i> go. False: that is not known, and the request was refused. */
-static bool tensors_offset(struct grpc_call *c, struct grpc_stream *s, uint8_t i, uint64_t *offset)
+static bool tensors_places(struct grpc_call *c, struct grpc_stream *s, uint8_t i,
+			   struct kserve_places *p)
 {
 	struct kserve_reader *r = s->reader;
 
-	if (kserve_tensors_sum(r, r->place[i], offset))
+	if (kserve_tensors_places(r, &s->asked->layout->model, r->place[i], p))
 		return true;
-	grpc_call_refuse(c, s, 400,
+	grpc_call_refuse(c, s, r->rows > 1 ? 501 : 400,
 			 "inputs[%u] ('%s'): inputs whose size is not in the model must be in the "
-			 "order of the model",
-			 i, r->infer.input[i].name);
+			 "order of the model%s",
+			 i, r->infer.input[i].name, r->rows > 1 ? ", and in one row" : "");
 	return false;
 }
 
@@ -197,6 +200,7 @@ static void tensors_input(struct grpc_call *c, struct grpc_stream *s, uint8_t i)
 {
 	const struct kserve_model *m = &s->asked->layout->model;
 	struct kserve_reader *r = s->reader;
+	bool first = r->rows == 0;
 	int place = kserve_match_input(m, &r->infer, i, &r->rows);
 
 	if (place < 0)
@@ -204,6 +208,8 @@ static void tensors_input(struct grpc_call *c, struct grpc_stream *s, uint8_t i)
 	if (r->seen & 1u << place)
 		return grpc_call_refuse(c, s, 400, "inputs[%u] ('%s') is there twice", i,
 					m->input[place].name);
+	if (first)
+		kserve_tensors_know_rows(r, m);
 	r->seen |= (uint16_t)(1u << place);
 	r->place[i] = (uint8_t)place;
 	if (i > 0 && !r->infer.input[i - 1].binary)
@@ -214,25 +220,32 @@ static void tensors_input(struct grpc_call *c, struct grpc_stream *s, uint8_t i)
 					    kserve_tensors_size(m, (uint8_t)place));
 }
 
-/* The bytes of r->run belong at <offset>. */
-static void tensors_take(struct grpc_call *c, struct grpc_stream *s, uint64_t offset)
+/* The bytes of r->run are those of a tensor from byte <at> on. */
+static void tensors_take(struct grpc_call *c, struct grpc_stream *s, const struct kserve_places *p,
+			 uint64_t at)
 {
 	struct kserve_reader *r = s->reader;
+	struct stream_action *action;
 
-	if (r->begun)
-		return tensors_produce(c, s, r->run.at, offset, r->run.length);
-	if (!kserve_tensors_hold(r, offset))
+	if (r->begun) {
+		tensors_produce(c, s, r->run.at, p->each == 0 ? p->within + at : at, r->run.length);
+		action = &c->actions[c->n - 1];
+		action->bytes.each = p->each;
+		action->bytes.within = (uint32_t)p->within;
+		action->bytes.row = p->row;
+	} else if (!kserve_tensors_hold_at(r, p, at)) {
 		grpc_call_refuse(c, s, 501,
 				 "more than %u bytes of inputs before the sizes of all are known",
 				 KSERVE_HELD_MAX);
+	}
 }
 
 static void tensors_run(struct grpc_call *c, struct grpc_stream *s)
 {
-	uint64_t offset;
+	struct kserve_places p;
 
-	if (tensors_offset(c, s, s->reader->run.input, &offset) && tensors_try_begin(c, s, false))
-		tensors_take(c, s, offset + s->reader->run.offset);
+	if (tensors_places(c, s, s->reader->run.input, &p) && tensors_try_begin(c, s, false))
+		tensors_take(c, s, &p, s->reader->run.offset);
 }
 
 /* raw_input_contents of input <i> begin. */
@@ -249,7 +262,8 @@ static void tensors_raw(struct grpc_call *c, struct grpc_stream *s, uint8_t i)
 					" bytes, the shape says %" PRIu64,
 					i, input->name, input->bytes, input->elements * size);
 	kserve_tensors_know(r, r->place[i], input->bytes);
-	if (!tensors_offset(c, s, i, &s->raw_offset) || !tensors_try_begin(c, s, true))
+	s->raw_at = 0;
+	if (!tensors_places(c, s, i, &s->raw_places) || !tensors_try_begin(c, s, true))
 		return;
 	s->raw = r->begun && r->grpc.early_raws == 0;
 }
@@ -267,6 +281,7 @@ static void tensors_choose_outputs(struct grpc_stream *s)
 				       ? (uint8_t)kserve_match_output(m, infer->output[i].name)
 				       : i;
 	kserve_room_keep_id(a, infer);
+	a->says_final = infer->empty_final && s->rpc == GRPC_MODEL_STREAM_INFER;
 }
 
 /* Is the tensor of a model with one input the end of the message, and all of that in one frame? */
@@ -274,8 +289,8 @@ static bool tensors_is_one_row(const struct grpc_stream *s)
 {
 	const struct kserve_reader *r = s->reader;
 
-	return s->rpc == GRPC_MODEL_INFER && r->raw_at > 0 && r->infer.inputs == 1 &&
-	       s->asked->layout->model.inputs == 1 &&
+	return s->rpc == GRPC_MODEL_INFER && r->raw_at > 0 && r->rows <= 1 &&
+	       r->infer.inputs == 1 && s->asked->layout->model.inputs == 1 &&
 	       r->raw_at - r->text_from + s->asked->body.size ==
 		       GRPC_PREFIX + (uint64_t)grpc_prefix_length(s->prefix);
 }
@@ -398,12 +413,12 @@ static uint32_t tensors_place_raw(struct grpc_call *c, struct grpc_stream *s, ui
 	struct stream_action *action = grpc_call_add(c, s->asked, STREAM_EXTENT);
 
 	n = n < most ? n : most;
-	if (s->raw_offset == 0)
+	if (s->raw_at == 0)
 		s->reader->raw_at = c->stream->position;
 	action->extent.position = c->stream->position;
-	action->extent.offset = s->raw_offset;
+	action->extent.offset = kserve_places_offset(&s->raw_places, s->raw_at, &n);
 	action->extent.length = n;
-	s->raw_offset += n;
+	s->raw_at += n;
 	s->reader->progress += (uint32_t)n;
 	grpc_infer_take_raw(&s->reader->grpc, n);
 	return (uint32_t)n;
@@ -422,10 +437,10 @@ static uint32_t tensors_keep_raw(struct grpc_call *c, struct grpc_stream *s, con
 	r->run.at = c->room->scratch;
 	r->run.length = n;
 	c->room->text_left -= (int32_t)n + 1;
-	tensors_take(c, s, s->raw_offset);
+	tensors_take(c, s, &s->raw_places, s->raw_at);
 	if (tensors_is_over(s))
 		return n;
-	s->raw_offset += n;
+	s->raw_at += n;
 	grpc_infer_take_raw(&r->grpc, n);
 	return n;
 }

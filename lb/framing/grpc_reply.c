@@ -24,7 +24,7 @@ static bool answer_is_streamed(const struct kserve_asked *a)
 static uint32_t answer_field(const struct kserve_asked *a, const struct reply_outputs *outputs,
 			     uint8_t i, uint8_t *at)
 {
-	return grpc_write_raw(outputs->bytes[a->output[i]], at);
+	return grpc_write_raw(kserve_reply_bytes(outputs, a->output[i]), at);
 }
 
 /*
@@ -48,8 +48,9 @@ static uint32_t answer_copy_output(struct kserve_asked *a, const struct reply_ou
 				   uint32_t length, uint8_t *at, uint32_t room)
 {
 	uint8_t place = a->output[a->part];
-	uint32_t wanted = outputs->offset[place] + a->part_taken;
-	uint32_t left = outputs->bytes[place] - a->part_taken, n = length < left ? length : left;
+	uint32_t left = kserve_reply_bytes(outputs, place) - a->part_taken;
+	uint32_t wanted = kserve_reply_place(outputs, place, a->part_taken, &left);
+	uint32_t n = length < left ? length : left;
 
 	if (reply->taken != wanted) {
 		reply->taken = wanted;
@@ -84,7 +85,8 @@ static void answer_advance(struct kserve_asked *a, const struct reply_outputs *o
 	while (a->part < a->outputs) {
 		uint32_t n = answer_field(a, outputs, a->part, field);
 
-		if (a->written < a->json_length + n + outputs->bytes[a->output[a->part]])
+		if (a->written <
+		    a->json_length + n + kserve_reply_bytes(outputs, a->output[a->part]))
 			return;
 		a->json_length = a->written;
 		a->part++;
@@ -95,7 +97,51 @@ static void answer_advance(struct kserve_asked *a, const struct reply_outputs *o
 /* Is the reply the only output, as it is? */
 static bool answer_stays(const struct kserve_asked *a)
 {
-	return a->outputs == 1 && a->layout->model.outputs == 1;
+	return a->outputs == 1 && a->layout->model.outputs == 1 && !a->says_final;
+}
+
+/* The head of the next message: that of the worker's outputs, or of the empty one behind them. */
+static uint32_t answer_head(const struct kserve_asked *a, const struct reply_outputs *outputs,
+			    bool final, uint8_t *at)
+{
+	struct kserve_answer answer = {0};
+
+	kserve_reply_answer(a, outputs, &answer);
+	if (a->says_final)
+		answer.final = final ? KSERVE_FINAL : KSERVE_FINAL_FOLLOWS;
+	if (final)
+		answer.outputs = 0;
+	return grpc_write_answer(&answer, answer_is_streamed(a), at);
+}
+
+static struct stream_rewritten answer_fail(struct stream_reply *reply)
+{
+	reply->notice = LB_NOTICE_MODEL_ERROR;
+	return (struct stream_rewritten){.done = true};
+}
+
+/* The outputs are written; the empty answer behind the last ones is not. */
+static struct stream_rewritten answer_write_final(struct kserve_asked *a,
+						  const struct reply_outputs *outputs,
+						  struct stream_reply *reply, uint8_t *at,
+						  uint32_t room)
+{
+	struct stream_rewritten written = {.done = true};
+	uint8_t head[GRPC_HEAD_MAX];
+
+	if (reply->more || !a->says_final)
+		return written;
+	written.length = answer_head(a, outputs, true, head);
+	if (written.length == 0 || written.length > room)
+		return answer_fail(reply);
+	memcpy(at, head, written.length);
+	return written;
+}
+
+/* Of a reply in pieces the end may have no bytes: then there is no answer of outputs. */
+static bool answer_is_end(const struct stream_reply *reply)
+{
+	return reply->chunk > 0 && reply->length == 0;
 }
 
 /* Bytes of text that take as long as the head of such an answer. */
@@ -103,34 +149,35 @@ static bool answer_stays(const struct kserve_asked *a)
 
 /* Makes the head of an answer that passes as it is. NULL: it is none of the model's, or too long.
  */
-static const struct kserve_front *answer_front(const struct kserve_asked *a, uint32_t length)
+static const struct kserve_front *answer_front(const struct kserve_asked *a,
+					       const struct stream_reply *reply)
 {
 	uint8_t head[GRPC_HEAD_MAX], field[GRPC_FIELD_MAX];
 	struct reply_outputs outputs;
 	struct kserve_answer answer;
 	uint32_t n;
 
-	if (!kserve_reply_find(&a->layout->model, length, &outputs))
+	if (!kserve_reply_find(a, reply, &outputs))
 		return NULL;
 	kserve_reply_answer(a, &outputs, &answer);
 	n = grpc_write_answer(&answer, false, head);
 	if (n == 0)
 		return NULL;
-	return kserve_front_make(a->room->front_calls, a, length, head, n, field,
-				answer_field(a, &outputs, 0, field), 0);
+	return kserve_front_make(a->room->front_calls, a, reply->length, head, n, field,
+				 answer_field(a, &outputs, 0, field), 0);
 }
 
 bool grpc_keeps(struct stream *s, const struct stream_reply *reply)
 {
 	struct kserve_asked *a = (struct kserve_asked *)(uintptr_t)reply->tag;
 
-	if (reply->more || reply->chunk > 0 || a->call == NULL || answer_is_streamed(a) ||
-	    !answer_stays(a) || a->room->text_left <= 0)
+	if (!kserve_reply_is_usual(a, reply) || a->call == NULL || answer_is_streamed(a) ||
+	    !answer_stays(a))
 		return false;
 	a->room->text_left -= KEEPS_COST;
 	a->front = kserve_front_find(a->room->front_calls, a, reply->length);
 	if (a->front == NULL)
-		a->front = answer_front(a, reply->length);
+		a->front = answer_front(a, reply);
 	return a->front != NULL;
 }
 
@@ -142,23 +189,28 @@ struct stream_rewritten grpc_rewrite(struct stream *s, struct stream_reply *repl
 {
 	struct kserve_asked *a = (struct kserve_asked *)(uintptr_t)reply->tag;
 	struct stream_rewritten written = {0};
-	struct reply_outputs outputs;
-	struct kserve_answer answer;
+	struct reply_outputs outputs = {.rows = 1};
 	uint8_t head[GRPC_HEAD_MAX];
 	uint32_t n;
 
-	if (reply->more || reply->chunk > 0 ||
-	    !kserve_reply_find(&a->layout->model, reply->length, &outputs)) {
-		reply->notice = LB_NOTICE_MODEL_ERROR;
-		return (struct stream_rewritten){.done = true};
+	if ((reply->more || reply->chunk > 0) && !answer_is_streamed(a)) {
+		kserve_reply_refuse_pieces(a, "ModelStreamInfer");
+		return answer_fail(reply);
 	}
+	if (answer_is_end(reply))
+		return answer_write_final(a, &outputs, reply, at, room);
+	if (!a->found && !kserve_reply_scan(a, reply, bytes, length))
+		return answer_fail(reply);
+	if (!a->found)
+		return written;
+	if (!kserve_reply_find(a, reply, &outputs))
+		return answer_fail(reply);
+	if (a->part == a->outputs)
+		return answer_write_final(a, &outputs, reply, at, room);
 	if (!a->writer.done) {
-		kserve_reply_answer(a, &outputs, &answer);
-		n = grpc_write_answer(&answer, answer_is_streamed(a), head);
-		if (n == 0) {
-			reply->notice = LB_NOTICE_MODEL_ERROR;
-			return (struct stream_rewritten){.done = true};
-		}
+		n = answer_head(a, &outputs, false, head);
+		if (n == 0)
+			return answer_fail(reply);
 		written.length = answer_copy(a, head, n, 0, at, room);
 		a->writer.done = a->written + written.length == n;
 		a->json_length = n;
@@ -171,7 +223,7 @@ struct stream_rewritten grpc_rewrite(struct stream *s, struct stream_reply *repl
 	answer_advance(a, &outputs);
 	written.keeps = answer_stays(a) &&
 			a->written >= a->json_length + answer_field(a, &outputs, 0, head);
-	written.done = written.keeps || a->part == a->outputs;
+	written.done = written.keeps || (a->part == a->outputs && !a->says_final);
 	return written;
 }
 
@@ -207,6 +259,35 @@ static uint32_t answer_error(struct grpc_stream *g, struct kserve_asked *a, uint
 	return n;
 }
 
+/* Nothing is sent of it any more, and nothing will be. */
+static void answer_over(struct grpc_stream *g, struct kserve_asked *a)
+{
+	a->queued = g->session->over;
+	g->session->over = a;
+}
+
+/* The answer is complete. Returns the bytes of an error. */
+static uint32_t answer_end(struct grpc_stream *g, struct kserve_asked *a,
+			   const struct stream_reply *reply, uint8_t *at)
+{
+	bool error = a->status != 0 || reply->notice != 0;
+	uint32_t n = 0;
+
+	a->answered = true;
+	g->open--;
+	if (g->asked == a)
+		grpc_call_let_go(g);
+	if (error)
+		n = answer_error(g, a, reply->notice, at);
+	if (answer_is_streamed(a) && a->to_send == 0)
+		answer_over(g, a);
+	if (g->rpc == GRPC_MODEL_STREAM_INFER)
+		grpc_stream_settle(g);
+	else if (!error)
+		grpc_stream_end(g, GRPC_OK, NULL);
+	return n;
+}
+
 struct stream_piece grpc_reply(struct stream *s, struct stream_reply *reply, uint8_t *at)
 {
 	struct kserve_asked *a = (struct kserve_asked *)(uintptr_t)reply->tag;
@@ -215,31 +296,37 @@ struct stream_piece grpc_reply(struct stream *s, struct stream_reply *reply, uin
 	bool error = a->status != 0 || reply->notice != 0;
 
 	reply->taken = reply->length;
-	a->answered = true;
+	kserve_reply_note_row(a, reply);
 	if (g == NULL) { /* the client has given it up */
+		a->answered = !reply->more;
+		if (!a->answered)
+			return piece;
 		answer_tell(s, a, LB_NOTICE_CANCELLED, 0);
 		kserve_room_forget(s, a);
 		return piece;
 	}
-	g->open--;
-	if (g->asked == a)
-		grpc_call_let_go(g);
-	if (error) {
-		piece.head = answer_error(g, a, reply->notice, at);
-		answer_tell(s, a, reply->notice, piece.head);
-	} else {
+	if (!error && (reply->length > 0 || a->front != NULL)) {
 		if (a->front != NULL) {
 			piece.head = a->front->text_length;
 			memcpy(at, a->front->text, piece.head);
 		}
-		answer_tell(s, a, 0, piece.head + reply->length);
+		a->said += piece.head + reply->length;
 		piece.bytes = reply->length;
 		grpc_stream_respond(g, a, piece.head + reply->length);
 	}
-	if (g->rpc == GRPC_MODEL_STREAM_INFER)
-		grpc_stream_settle(g);
-	else if (!error)
-		grpc_stream_end(g, GRPC_OK, NULL);
+	if (error || !reply->more) {
+		uint32_t text = answer_end(g, a, reply, at);
+
+		piece.head += text;
+		answer_tell(s, a, reply->notice, (uint32_t)a->said + text);
+		return piece;
+	}
+	/* The next piece is a message of its own. */
+	memset(&a->writer, 0, sizeof(a->writer));
+	a->found = false;
+	a->written = 0;
+	a->part = 0;
+	a->part_taken = 0;
 	return piece;
 }
 
@@ -295,9 +382,20 @@ static void emit_data(struct stream *s, struct grpc_session *g, struct stream_em
 		return;
 	out->bytes = g->sent_length;
 	out->request = a->number;
-	out->ends = a->to_send == 0;
+	out->ends = a->to_send == 0 && a->answered;
 	if (out->ends)
 		kserve_room_forget(s, a);
+}
+
+/* An answer that has ended without another byte. */
+static void emit_over(struct stream *s, struct grpc_session *g, struct stream_emitted *out)
+{
+	struct kserve_asked *a = g->over;
+
+	g->over = a->queued;
+	out->request = a->number;
+	out->ends = true;
+	kserve_room_forget(s, a);
 }
 
 static void emit_end_all(struct grpc_session *g)
@@ -345,6 +443,11 @@ bool grpc_emit(struct stream *s, struct stream_emitted *out)
 	memset(out, 0, sizeof(*out));
 	if (g == NULL)
 		return false;
+	/* Before the calls that have ended, and what is known of their requests. */
+	if (g->over != NULL) {
+		emit_over(s, g, out);
+		return true;
+	}
 	if (g->dead)
 		emit_end_all(g);
 	while (!TAILQ_EMPTY(&g->ended)) {

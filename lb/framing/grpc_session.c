@@ -305,10 +305,12 @@ void grpc_stream_respond(struct grpc_stream *s, struct kserve_asked *a, uint32_t
 	nghttp2_data_provider provider = {.read_callback = session_read_answer};
 	nghttp2_session *h2 = s->session->h2;
 
-	a->to_send = length;
-	a->queued = NULL;
-	*s->last = a;
-	s->last = &a->queued;
+	if (a->to_send == 0) {
+		a->queued = NULL;
+		*s->last = a;
+		s->last = &a->queued;
+	}
+	a->to_send += length;
 	if (s->responded) {
 		session_fatal(s->session, nghttp2_session_resume_data(h2, s->id));
 		return;

@@ -12,6 +12,7 @@
 
 #include "framing/grpc_memory.h"
 #include "framing/kserve_room.h"
+#include "framing/kserve_tensors.h"
 #include "grpc/infer.h"
 #include "grpc/status.h"
 
@@ -54,7 +55,9 @@ struct grpc_stream {
 	struct grpc_session *session;
 	uint64_t timeout_us; /* grpc-timeout; 0: none */
 	uint64_t left;       /* bytes of the message that were not read */
-	uint64_t raw_offset; /* where the next byte of raw_input_contents goes, in the request */
+	/* where the bytes of raw_input_contents go, and how many of this one came */
+	struct kserve_places raw_places;
+	uint64_t raw_at;
 	int32_t id;
 	uint32_t open;                      /* messages that are not answered */
 	struct kserve_asked *asked;         /* of the message that is read */
@@ -96,6 +99,7 @@ struct grpc_session {
 	/* streams that were reset for the client's faults: how many more may be, and since when */
 	uint32_t resets_left, resets_ms;
 	struct grpc_stream *data; /* of the DATA frame that is read; NULL: nobody's */
+	struct kserve_asked *over; /* answered without another byte, by <queued> */
 	/* a DATA frame that nghttp2 sends */
 	struct kserve_asked *sends; /* NULL: nobody's bytes */
 	bool sent;
@@ -128,7 +132,8 @@ void grpc_session_close(struct grpc_session *g);
 /* Shows nghttp2 bytes; those of a DATA frame may be any. */
 void grpc_session_feed(struct grpc_session *g, const uint8_t *bytes, uint32_t length);
 
-/* A message of <length> bytes, which the owner has, is the answer of <a>. */
+/* A message of <length> bytes, which the owner has, is the answer of <a>, or the next one of its.
+ */
 void grpc_stream_respond(struct grpc_stream *s, struct kserve_asked *a, uint32_t length);
 /* Its end, with this status; NULL: no message. */
 void grpc_stream_end(struct grpc_stream *s, enum grpc_status status, const char *message);

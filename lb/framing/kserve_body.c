@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "packet/drop.h"
 #include "packet/notice.h"
@@ -89,6 +90,85 @@ void kserve_call_refuse(struct kserve_call *c, uint16_t status, const char *form
 	/* A client that waits for 100 Continue may leave its body out now, or send it. */
 	a->keep_alive &= !body->broken && !body->awaited;
 	kserve_call_leave(c, !a->keep_alive);
+}
+
+/* --- the beginning of a request ----------------------------------------------------------------
+ */
+
+bool kserve_call_begin(struct kserve_call *c, uint64_t size)
+{
+	struct kserve_reader *r = c->reader;
+	uint64_t rows = r->rows > 1 ? r->rows : 1;
+	struct stream_action *action;
+
+	if (!c->room->find(c->room, r->asked->layout->model.name)) {
+		kserve_call_refuse(c, 503, "the model '%s' was removed",
+				   r->asked->layout->model.name);
+		return false;
+	}
+	if (size / rows > r->asked->max_request) {
+		kserve_call_refuse(
+			c, 413,
+			"the inputs have %" PRIu64 " bytes, the service takes %" PRIu64 "%s",
+			size / rows, (uint64_t)r->asked->max_request, rows > 1 ? ", per row" : "");
+		return false;
+	}
+	if (size == 0) {
+		kserve_call_refuse(c, 400, "the inputs have no bytes");
+		return false;
+	}
+	r->begun = true;
+	r->asked->body.size = size;
+	action = kserve_call_add(c, STREAM_BEGIN);
+	action->begin.size = size;
+	action->begin.rows = (uint16_t)rows;
+	action->begin.tag = (uintptr_t)r->asked;
+	action->begin.deadline_us = kserve_tensors_deadline(&r->infer);
+	action->begin.session = kserve_tensors_session(&r->infer);
+	action->begin.priority = kserve_tensors_priority(&r->infer);
+	action->begin.service = c->room->service + 1;
+	action->begin.streams = r->asked->mode == KSERVE_ANSWERS_EVENTS;
+	return true;
+}
+
+void kserve_call_produce_at(struct kserve_call *c, const struct kserve_places *p, uint64_t at)
+{
+	struct kserve_reader *r = c->reader;
+	struct stream_action *action;
+
+	kserve_call_produce(c, r->run.at, p->each == 0 ? p->within + at : at, r->run.length);
+	action = &c->actions[c->n - 1];
+	action->bytes.each = p->each;
+	action->bytes.within = (uint32_t)p->within;
+	action->bytes.row = p->row;
+}
+
+void kserve_call_produce(struct kserve_call *c, const uint8_t *bytes, uint64_t offset,
+			 uint32_t length)
+{
+	struct stream_action *action = kserve_call_add(c, STREAM_PRODUCE);
+
+	action->bytes.at = bytes;
+	action->bytes.offset = offset;
+	action->bytes.length = length;
+}
+
+bool kserve_call_produce_held(struct kserve_call *c)
+{
+	struct kserve_reader *r = c->reader;
+
+	if (r->held_bytes == 0)
+		return true;
+	if (r->held_bytes != r->held_to - r->held_from) {
+		kserve_call_refuse(
+			c, 501,
+			"inputs in JSON around others of the model; send them in the order of "
+			"the model, or all binary");
+		return false;
+	}
+	kserve_call_produce(c, r->held + r->held_from, r->held_from, r->held_bytes);
+	r->held_bytes = 0;
+	return true;
 }
 
 /* --- chunks ------------------------------------------------------------------------------------
@@ -176,11 +256,19 @@ static void body_name(struct kserve_call *c)
 	uint64_t n = range->length < body->left ? range->length : body->left;
 	struct stream_action *action = kserve_call_add(c, STREAM_EXTENT);
 
+	if (range->each > 0 && range->left < n)
+		n = range->left;
+
 	action->extent.position = c->s->position;
 	action->extent.offset = range->offset;
 	action->extent.length = n;
 	range->offset += n;
 	range->length -= n;
+	range->left -= range->each > 0 ? n : 0;
+	if (range->each > 0 && range->left == 0) {
+		range->offset += range->skip;
+		range->left = range->each;
+	}
 	body->range += range->length == 0;
 	c->s->position += n;
 	body->left -= n;

@@ -8,6 +8,7 @@
 #define LB_KSERVE_BODY_H
 
 #include "framing/kserve_room.h"
+#include "framing/kserve_tensors.h"
 
 struct kserve_call {
 	struct stream *s;
@@ -24,6 +25,16 @@ struct stream_action *kserve_call_add(struct kserve_call *c, enum stream_action_
 /* The request is refused with a status of HTTP, and what is left of its body skipped. */
 __attribute__((format(printf, 3, 4))) void
 kserve_call_refuse(struct kserve_call *c, uint16_t status, const char *format, ...);
+
+/* The request begins, with <size> bytes at most. False: it was refused. */
+bool kserve_call_begin(struct kserve_call *c, uint64_t size);
+/* Bytes of it that are not in the stream. */
+void kserve_call_produce(struct kserve_call *c, const uint8_t *bytes, uint64_t offset,
+			 uint32_t length);
+/* Bytes of a tensor, those of the reader's run, from byte <at> of it on. */
+void kserve_call_produce_at(struct kserve_call *c, const struct kserve_places *p, uint64_t at);
+/* Produces what is kept. False: it is not in one piece, and the request was refused. */
+bool kserve_call_produce_held(struct kserve_call *c);
 
 /* The request was answered before its body was read, which is skipped. <closes>: nothing more is
  * read of the stream, also not that. */

@@ -6,9 +6,11 @@
  */
 #include "framing/kserve_reply.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "framing/kserve_front.h"
+#include "framing/kserve_text.h"
 #include "packet/notice.h"
 
 /* Bytes that the shape says, a free dimension taken as 1. */
@@ -29,22 +31,102 @@ static bool reply_has_free(const struct kserve_tensor *t)
 	return false;
 }
 
-bool kserve_reply_is_possible(const struct kserve_model *model)
+/* --- where outputs are --- */
+
+/* Elements of an output of BYTES that others follow: its shape is fixed. */
+static uint32_t scan_elements(const struct kserve_tensor *t)
 {
-	for (uint8_t i = 0; i + 1 < model->outputs; i++)
-		if (kserve_datatype_size(model->output[i].type) == 0)
+	uint32_t elements = 1;
+
+	for (uint8_t i = 0; i < t->dims; i++)
+		elements *= (uint32_t)t->shape[i];
+	return elements;
+}
+
+/* Goes on to the next output whose elements are to be looked at. False: there is none. */
+static bool scan_next(struct kserve_asked *a)
+{
+	const struct kserve_model *m = &a->layout->model;
+
+	for (; a->scan_output + 1 < m->outputs; a->scan_output++) {
+		const struct kserve_tensor *t = &m->output[a->scan_output];
+
+		if (kserve_datatype_size(t->type) == 0) {
+			a->scan_left = scan_elements(t);
+			return true;
+		}
+		a->scan_at += (uint32_t)reply_bytes_of(t);
+	}
+	return false;
+}
+
+/* A length was read. False: the reply is shorter. */
+static bool scan_element(struct kserve_asked *a, const struct stream_reply *reply)
+{
+	uint32_t length;
+
+	memcpy(&length, a->scan_word, sizeof(length));
+	a->scan_got = 0;
+	if (length > reply->length || reply->length - length < a->scan_at + sizeof(length))
+		return false;
+	a->scan_at += (uint32_t)sizeof(length) + length;
+	a->scanned[a->scan_output] += (uint32_t)sizeof(length) + length;
+	if (--a->scan_left > 0)
+		return true;
+	a->scan_output++;
+	a->found = !scan_next(a);
+	return true;
+}
+
+bool kserve_reply_scan(struct kserve_asked *a, struct stream_reply *reply, const uint8_t *bytes,
+		       uint32_t length)
+{
+	uint32_t from = reply->taken;
+
+	if (a->scan_left == 0) { /* it begins */
+		a->scan_at = 0;
+		a->scan_output = a->scan_got = 0;
+		memset(a->scanned, 0, sizeof(a->scanned));
+		a->found = !scan_next(a);
+	}
+	while (!a->found && a->scan_at + a->scan_got >= from &&
+	       a->scan_at + a->scan_got < from + length) {
+		a->scan_word[a->scan_got] = bytes[a->scan_at + a->scan_got - from];
+		if (++a->scan_got < sizeof(a->scan_word))
+			continue;
+		a->room->text_left--;
+		if (!scan_element(a, reply))
+			return false;
+	}
+	if (!a->found)
+		reply->taken = a->scan_at + a->scan_got;
+	return a->found || reply->taken < reply->length;
+}
+
+/* Of several rows each has as many bytes. */
+static bool reply_has_rows(const struct stream_reply *reply, struct reply_outputs *out)
+{
+	out->rows = reply->rows > 1 ? reply->rows : 1;
+	out->row = reply->length / out->rows;
+	for (uint32_t i = 0; i < reply->rows; i++)
+		if (reply->ends[i] != (i + 1) * out->row)
 			return false;
 	return true;
 }
 
-bool kserve_reply_find(const struct kserve_model *m, uint32_t length, struct reply_outputs *out)
+/* The outputs of a row. */
+static bool reply_find_row(const struct kserve_asked *a, struct reply_outputs *out)
 {
+	const struct kserve_model *m = &a->layout->model;
 	uint8_t last = m->outputs - 1;
 	uint64_t unit = reply_bytes_of(&m->output[last]), offset = 0;
+	uint32_t length = out->row;
 
 	for (uint8_t i = 0; i < last; i++) {
 		out->offset[i] = (uint32_t)offset;
-		out->bytes[i] = (uint32_t)reply_bytes_of(&m->output[i]);
+		out->bytes[i] = a->scanned[i];
+		if (kserve_datatype_size(m->output[i].type) > 0)
+			out->bytes[i] = (uint32_t)reply_bytes_of(&m->output[i]);
 		offset += out->bytes[i];
 	}
 	if (offset > length)
@@ -60,6 +142,40 @@ bool kserve_reply_find(const struct kserve_model *m, uint32_t length, struct rep
 	return out->bytes[last] % unit == 0;
 }
 
+bool kserve_reply_find(const struct kserve_asked *a, const struct stream_reply *reply,
+		       struct reply_outputs *out)
+{
+	return reply_has_rows(reply, out) && reply_find_row(a, out);
+}
+
+uint32_t kserve_reply_place(const struct reply_outputs *outputs, uint8_t place, uint32_t at,
+			    uint32_t *left)
+{
+	uint32_t bytes = outputs->bytes[place], within;
+
+	if (outputs->rows == 1 || bytes == 0)
+		return outputs->offset[place] + at;
+	within = at % bytes;
+	if (bytes - within < *left)
+		*left = bytes - within;
+	return at / bytes * outputs->row + outputs->offset[place] + within;
+}
+
+void kserve_reply_note_row(struct kserve_asked *a, const struct stream_reply *reply)
+{
+	const char *error = kserve_reply_error(a, reply->notice);
+
+	if (reply->failed > 0 && a->error[0] == '\0')
+		snprintf(a->error, sizeof(a->error), "row %u: %s", reply->failed - 1, error);
+}
+
+void kserve_reply_refuse_pieces(struct kserve_asked *a, const char *by)
+{
+	a->status = 501;
+	snprintf(a->error, sizeof(a->error), "replies of the model '%s' come in pieces; ask by %s",
+		 a->layout->model.name, by);
+}
+
 static void reply_describe(const struct kserve_asked *a, const struct reply_outputs *outputs,
 			   uint8_t i, struct kserve_answer_output *to)
 {
@@ -70,9 +186,9 @@ static void reply_describe(const struct kserve_asked *a, const struct reply_outp
 	to->type = t->type;
 	to->dims = 0;
 	to->binary = (a->binary & 1u << i) != 0;
-	to->bytes = outputs->bytes[a->output[i]];
+	to->bytes = kserve_reply_bytes(outputs, a->output[i]);
 	if (m->max_batch > 0)
-		to->shape[to->dims++] = 1;
+		to->shape[to->dims++] = outputs->rows;
 	for (uint8_t k = 0; k < t->dims; k++)
 		to->shape[to->dims++] = (uint64_t)(t->shape[k] < 0 ? outputs->free : t->shape[k]);
 }
@@ -82,6 +198,7 @@ void kserve_reply_answer(const struct kserve_asked *a, const struct reply_output
 {
 	const struct kserve_model *m = &a->layout->model;
 
+	answer->final = KSERVE_FINAL_UNSAID;
 	answer->model = m->name;
 	answer->version = m->version[0];
 	answer->id = a->has_id ? a->id : NULL;
@@ -92,12 +209,31 @@ void kserve_reply_answer(const struct kserve_asked *a, const struct reply_output
 }
 
 /* Are the bytes that follow the JSON the reply as it is? */
-static bool reply_stays(const struct kserve_asked *a)
+static bool reply_stays(const struct kserve_asked *a, const struct reply_outputs *outputs)
 {
-	if (a->outputs != a->layout->model.outputs)
+	if (a->outputs != a->layout->model.outputs || (outputs->rows > 1 && a->outputs > 1))
 		return false;
 	for (uint8_t i = 0; i < a->outputs; i++)
 		if (a->output[i] != i || (a->binary & 1u << i) == 0)
+			return false;
+	return true;
+}
+
+/* The load balancer drains, and reads no further request: the answer of the last one says so. */
+static void reply_note_drain(const struct stream *s, struct kserve_asked *a)
+{
+	if (s->position == STREAM_CLOSED && a->body.request + 1 == s->requests)
+		a->keep_alive = false;
+}
+
+bool kserve_reply_is_usual(const struct kserve_asked *a, const struct stream_reply *reply)
+{
+	const struct kserve_model *m = &a->layout->model;
+
+	if (reply->more || reply->chunk > 0 || reply->rows > 1 || a->room->text_left <= 0)
+		return false;
+	for (uint8_t i = 0; i + 1 < m->outputs; i++)
+		if (kserve_datatype_size(m->output[i].type) == 0)
 			return false;
 	return true;
 }
@@ -108,15 +244,16 @@ static bool reply_stays(const struct kserve_asked *a)
 bool kserve_keeps(struct stream *s, const struct stream_reply *reply)
 {
 	struct kserve_asked *a = (struct kserve_asked *)(uintptr_t)reply->tag;
-	struct reply_outputs outputs;
+	struct reply_outputs outputs = {.rows = 1};
 	struct kserve_answer answer;
 
-	if (reply->more || reply->chunk > 0 || a->minor != 1 || !a->keep_alive || !reply_stays(a) ||
-	    a->room->text_left <= 0)
+	reply_note_drain(s, a);
+	if (a->mode != KSERVE_ANSWERS_TENSORS || a->minor != 1 || !a->keep_alive ||
+	    !kserve_reply_is_usual(a, reply) || !reply_stays(a, &outputs))
 		return false;
 	a->room->text_left -= KEEPS_COST;
 	a->front = kserve_front_find(a->room->front, a, reply->length);
-	if (a->front == NULL && kserve_reply_find(&a->layout->model, reply->length, &outputs)) {
+	if (a->front == NULL && kserve_reply_find(a, reply, &outputs)) {
 		kserve_reply_answer(a, &outputs, &answer);
 		a->front = kserve_front_http(a, reply->length, &answer);
 	}
@@ -130,10 +267,11 @@ static bool reply_seek(struct kserve_asked *a, const struct reply_outputs *outpu
 {
 	while (a->part < a->outputs) {
 		uint8_t place = a->output[a->part];
+		uint32_t left = UINT32_MAX;
 
 		if (((a->binary & 1u << a->part) != 0) == binary &&
-		    a->part_taken < outputs->bytes[place]) {
-			reply->taken = outputs->offset[place] + a->part_taken;
+		    a->part_taken < kserve_reply_bytes(outputs, place)) {
+			reply->taken = kserve_reply_place(outputs, place, a->part_taken, &left);
 			return true;
 		}
 		a->part++;
@@ -147,11 +285,13 @@ static bool reply_seek(struct kserve_asked *a, const struct reply_outputs *outpu
 static uint32_t reply_span(const struct kserve_asked *a, const struct reply_outputs *outputs,
 			   uint32_t length)
 {
+	uint8_t place = a->output[a->part];
 	uint32_t left;
 
 	if (a->part == a->outputs)
 		return 0;
-	left = outputs->bytes[a->output[a->part]] - a->part_taken;
+	left = kserve_reply_bytes(outputs, place) - a->part_taken;
+	kserve_reply_place(outputs, place, a->part_taken, &left);
 	return length < left ? length : left;
 }
 
@@ -175,7 +315,7 @@ static struct stream_rewritten reply_write_json(struct kserve_asked *a,
 	}
 	if (!a->writer.done)
 		return written;
-	if (a->binary == 0 || reply_stays(a)) {
+	if (a->binary == 0 || reply_stays(a, outputs)) {
 		written.done = true;
 		written.keeps = a->binary != 0;
 	}
@@ -203,19 +343,25 @@ struct stream_rewritten kserve_rewrite(struct stream *s, struct stream_reply *re
 {
 	struct kserve_asked *a = (struct kserve_asked *)(uintptr_t)reply->tag;
 	struct stream_rewritten written = {.done = true};
+	uint32_t lies = reply->taken;
 	struct reply_outputs outputs;
 	bool json = !a->writer.done;
-	uint32_t wanted = reply->taken;
 
-	/* Replies in several chunks come with streams. */
+	if (a->mode != KSERVE_ANSWERS_TENSORS)
+		return kserve_text_rewrite(a, reply, bytes, length, at, room);
+	if (reply->more || reply->chunk > 0)
+		kserve_reply_refuse_pieces(a, "generate_stream or gRPC's ModelStreamInfer");
 	if (reply->more || reply->chunk > 0 ||
-	    !kserve_reply_find(&a->layout->model, reply->length, &outputs)) {
+	    (!a->found && !kserve_reply_scan(a, reply, bytes, length)) ||
+	    (a->found && !kserve_reply_find(a, reply, &outputs))) {
 		reply->notice = LB_NOTICE_MODEL_ERROR;
 		return written;
 	}
+	if (!a->found)
+		return (struct stream_rewritten){0};
 	/* Its first bytes may not be those that lie there. */
 	reply_seek(a, &outputs, !json, reply);
-	if (reply->taken != wanted)
+	if (reply->taken != lies)
 		length = 0;
 	if (json)
 		written = reply_write_json(a, &outputs, reply, bytes, length, (char *)at, room);
@@ -290,14 +436,20 @@ static uint32_t reply_write_error(struct http_response *response, const struct k
 struct stream_piece kserve_reply(struct stream *s, struct stream_reply *reply, uint8_t *at)
 {
 	struct kserve_asked *a = (struct kserve_asked *)(uintptr_t)reply->tag;
+
 	struct http_response response = {.status = reply_status(a, reply->notice),
 					 .body = HTTP_LENGTH,
 					 .type = HTTP_JSON,
 					 .minor = a->minor,
-					 .keep_alive = a->keep_alive,
 					 .date = a->room->date};
-	struct stream_piece piece = {.last = true, .closes = !a->keep_alive};
+	struct stream_piece piece = {.last = true};
 
+	reply_note_drain(s, a);
+	kserve_reply_note_row(a, reply);
+	response.keep_alive = a->keep_alive;
+	piece.closes = !a->keep_alive;
+	if (a->mode == KSERVE_ANSWERS_EVENTS && (response.status == 200 || a->streaming))
+		return kserve_text_reply(s, a, reply, at);
 	if (response.status != 200) {
 		piece.head = reply_write_error(&response, a, reply->notice, (char *)at);
 	} else if (a->front != NULL) {

@@ -275,16 +275,37 @@ static void layout_tensor(struct kserve_tensor *to, const struct model_tensor *f
 		to->shape[i] = from->shape[i + batch];
 }
 
-/* Rows of a client's batch would be requests of their own: one row at a time. */
+/* Has it tensors whose rows may differ in length? */
+static bool layout_has_bytes(const struct model_description *d)
+{
+	bool has = false;
+
+	for (unsigned int i = 0; i < d->n_inputs; i++)
+		has |= d->input[i].datatype == DATATYPE_BYTES;
+	for (unsigned int i = 0; i < d->n_outputs; i++)
+		has |= d->output[i].datatype == DATATYPE_BYTES;
+	return has;
+}
+
+/* Rows of a client's batch become requests of their own, of one length. */
+static uint32_t layout_rows(const struct model_description *d, uint32_t max_rows)
+{
+	if (!d->batch)
+		return 0;
+	if (layout_has_bytes(d) || max_rows == 0)
+		return 1;
+	return max_rows < KSERVE_ROWS_MAX ? max_rows : KSERVE_ROWS_MAX;
+}
+
 static void layout_model(struct kserve_model *m, const char *name,
-			 const struct model_description *d)
+			 const struct model_description *d, uint32_t max_rows)
 {
 	memset(m, 0, sizeof(*m));
 	snprintf(m->name, sizeof(m->name), "%s", name);
 	snprintf(m->version[0], sizeof(m->version[0]), "%.*s", KSERVE_VERSION_MAX - 1, d->version);
 	snprintf(m->platform, sizeof(m->platform), "%s", d->platform);
 	m->versions = d->version[0] != '\0';
-	m->max_batch = d->batch ? 1 : 0;
+	m->max_batch = layout_rows(d, max_rows);
 	m->inputs = (uint8_t)d->n_inputs;
 	m->outputs = (uint8_t)d->n_outputs;
 	for (unsigned int i = 0; i < d->n_inputs; i++)
@@ -294,7 +315,8 @@ static void layout_model(struct kserve_model *m, const char *name,
 }
 
 struct kserve_layout *kserve_layout_of(struct kserve_room *room, const char *name,
-				       const struct model_description *description)
+				       const struct model_description *description,
+				       uint32_t max_rows)
 {
 	struct kserve_layout *layout = room->free_layout;
 
@@ -304,7 +326,8 @@ struct kserve_layout *kserve_layout_of(struct kserve_room *room, const char *nam
 	layout->users = 1;
 	layout->number = ++room->layouts;
 	layout->description = *description;
-	layout_model(&layout->model, name, description);
+	layout->max_rows = max_rows;
+	layout_model(&layout->model, name, description, max_rows);
 	return layout;
 }
 

@@ -29,6 +29,8 @@
 #define KSERVE_SEEN_TEXT 1024
 #define KSERVE_FRONT     32
 
+#define KSERVE_ROWS_MAX 256 /* of a batch */
+
 #define KSERVE_CLIENT_GONE 499 /* status of a request whose client did not wait for its answer */
 
 /* A model as it was when requests for it came. */
@@ -37,6 +39,7 @@ struct kserve_layout {
 	uint32_t users;             /* open requests; and one while it is a service's */
 	uint64_t number;            /* no other one has it, also later */
 	struct model_description description;
+	uint32_t max_rows;
 	struct kserve_model model;
 };
 
@@ -49,6 +52,16 @@ struct kserve_share {
 /* Bytes of a body, and their place in the request. */
 struct kserve_range {
 	uint64_t offset, length;
+	/* of a batch: bytes of a row, and those of the present one that are to come; bytes from the
+	 * end of one to the beginning of the next */
+	uint64_t each, left, skip;
+};
+
+/* The kind of answer that a request gets. */
+enum kserve_mode {
+	KSERVE_ANSWERS_TENSORS,
+	KSERVE_ANSWERS_TEXT,   /* generate: one object */
+	KSERVE_ANSWERS_EVENTS, /* generate_stream: one for each piece */
 };
 
 /* A body, until its last byte was read. */
@@ -81,6 +94,13 @@ struct kserve_asked {
 	uint64_t json_length;         /* of the answer; of one with binary outputs */
 	struct kserve_writer writer;
 	uint32_t part_taken; /* bytes of the output that is written which were taken */
+	/* of a reply: it is known where its outputs are; before that, the length that is looked
+	 * for: where it is, bytes of it so far, elements of the output that are to come */
+	bool found;
+	uint8_t scan_output, scan_got;
+	uint8_t scan_word[4];
+	uint32_t scan_at, scan_left;
+	uint32_t scanned[KSERVE_TENSORS_MAX]; /* bytes of outputs of BYTES that are not the last */
 	uint16_t status;     /* that it was refused with; 0: it was not */
 	uint16_t binary;     /* bit per output asked for */
 	uint8_t outputs;     /* asked for; their places in the model: */
@@ -90,6 +110,8 @@ struct kserve_asked {
 	uint8_t minor;
 	bool keep_alive;
 	bool is_head; /* the method: its answer has no body */
+	uint8_t mode; /* enum kserve_mode */
+	bool streaming; /* of events: the head was sent */
 	bool reading; /* its body is */
 	bool answered;
 	bool has_id;
@@ -101,6 +123,8 @@ struct kserve_asked {
 	uint64_t written;            /* bytes of its answer's message so far */
 	uint64_t to_send;            /* those that nghttp2 has not asked for */
 	bool told;                   /* the owner knows of it */
+	uint64_t said;               /* bytes of an answer in pieces so far */
+	bool says_final;             /* an empty answer follows the last one */
 	/* for who is told of requests */
 	const char *endpoint; /* a constant; NULL: there is none */
 	uint64_t bytes_in;    /* of its body, or message, as far as that is known */
@@ -243,6 +267,13 @@ static inline uint64_t kserve_room_body_max(uint64_t max_request)
 	return max_request * 16 + 65536;
 }
 
+/* Bytes of all rows of the largest batch, and some more, so that one with too many rows is told
+ * so. */
+static inline uint64_t kserve_room_batch_max(const struct kserve_model *m, uint64_t max_request)
+{
+	return m->max_batch > 1 ? 2 * max_request * m->max_batch : max_request;
+}
+
 /* Bytes that a room of so many takes. */
 size_t kserve_room_bytes(uint32_t readers, uint32_t asked, uint32_t layouts);
 void kserve_room_init(struct kserve_room *room, uint32_t readers, uint32_t asked, uint32_t layouts);
@@ -316,9 +347,11 @@ void kserve_room_forget(struct stream *s, struct kserve_asked *asked);
 /* The framing's release(). */
 void kserve_room_release(struct stream *s);
 
-/* A layout of this description; NULL: none is free. kserve_layout_leave() gives it back. */
+/* A layout of this description, whose workers take <max_rows> rows at once; NULL: none is free.
+ * kserve_layout_leave() gives it back. */
 struct kserve_layout *kserve_layout_of(struct kserve_room *room, const char *name,
-				       const struct model_description *description);
+				       const struct model_description *description,
+				       uint32_t max_rows);
 void kserve_layout_leave(struct kserve_room *room, struct kserve_layout *layout);
 
 #endif

@@ -110,7 +110,8 @@ void kserve_seen_keep(const struct kserve_reader *r, const struct kserve_asked *
 	seen->bytes_in = a->bytes_in;
 	seen->begin = (struct stream_begin){.size = a->body.size,
 					    .deadline_us = kserve_tensors_deadline(&r->infer),
-					    .priority = kserve_tensors_priority(&r->infer)};
+					    .priority = kserve_tensors_priority(&r->infer),
+					    .session = kserve_tensors_session(&r->infer)};
 	seen->binary = a->binary;
 	seen->outputs = a->outputs;
 	memcpy(seen->output, a->output, sizeof(seen->output));

@@ -55,6 +55,19 @@ bool kserve_tensors_hold(struct kserve_reader *r, uint64_t offset)
 	return true;
 }
 
+/* The finalizer of MurmurHash3: all lcores and load balancers have the same for a session. */
+uint32_t kserve_tensors_session(const struct kserve_infer *infer)
+{
+	uint64_t hash = infer->sequence;
+
+	if (hash == 0)
+		return 0;
+	hash = (hash ^ hash >> 33) * 0xff51afd7ed558ccd;
+	hash = (hash ^ hash >> 33) * 0xc4ceb9fe1a85ec53;
+	hash ^= hash >> 33;
+	return (uint32_t)hash != 0 ? (uint32_t)hash : 1;
+}
+
 uint32_t kserve_tensors_deadline(const struct kserve_infer *infer)
 {
 	return infer->timeout_us > UINT32_MAX ? UINT32_MAX : (uint32_t)infer->timeout_us;
@@ -63,4 +76,59 @@ uint32_t kserve_tensors_deadline(const struct kserve_infer *infer)
 uint8_t kserve_tensors_priority(const struct kserve_infer *infer)
 {
 	return infer->priority > PRIORITY_LAST ? PRIORITY_LAST : (uint8_t)infer->priority;
+}
+
+/* --- batches --- */
+
+void kserve_tensors_know_rows(struct kserve_reader *r, const struct kserve_model *m)
+{
+	for (uint8_t i = 0; i < m->inputs; i++)
+		r->bytes_of[i] *= r->rows;
+}
+
+bool kserve_tensors_places(const struct kserve_reader *r, const struct kserve_model *m,
+			   uint8_t place, struct kserve_places *p)
+{
+	uint64_t all;
+
+	*p = (struct kserve_places){0};
+	if (!kserve_tensors_sum(r, place, &p->within))
+		return false;
+	if (r->rows <= 1 || m->inputs == 1)
+		return true;
+	if (!kserve_tensors_sum(r, m->inputs, &all))
+		return false;
+	p->within /= r->rows;
+	p->each = (uint32_t)(r->bytes_of[place] / r->rows);
+	p->row = (uint32_t)(all / r->rows);
+	return true;
+}
+
+uint64_t kserve_places_offset(const struct kserve_places *p, uint64_t at, uint64_t *left)
+{
+	uint64_t inside;
+
+	if (p->each == 0)
+		return p->within + at;
+	inside = at % p->each;
+	if (p->each - inside < *left)
+		*left = p->each - inside;
+	return at / p->each * p->row + p->within + inside;
+}
+
+bool kserve_tensors_hold_at(struct kserve_reader *r, const struct kserve_places *p, uint64_t at)
+{
+	struct kserve_run run = r->run;
+	bool held = true;
+
+	for (uint64_t n; held && run.length > 0; at += n, run.at += n, run.length -= (uint32_t)n) {
+		uint64_t offset;
+
+		n = run.length;
+		offset = kserve_places_offset(p, at, &n);
+		r->run.at = run.at;
+		r->run.length = (uint32_t)n;
+		held = kserve_tensors_hold(r, offset);
+	}
+	return held;
 }

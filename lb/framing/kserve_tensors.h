@@ -18,5 +18,25 @@ bool kserve_tensors_hold(struct kserve_reader *r, uint64_t offset);
 /* us that the request says, 0 if it says nothing; and its priority. */
 uint32_t kserve_tensors_deadline(const struct kserve_infer *infer);
 uint8_t kserve_tensors_priority(const struct kserve_infer *infer);
+/* The hash of its session; 0: it has none. */
+uint32_t kserve_tensors_session(const struct kserve_infer *infer);
+
+/* The rows of the request are known: what the model fixes of a row is multiplied. */
+void kserve_tensors_know_rows(struct kserve_reader *r, const struct kserve_model *m);
+
+/* Where bytes of a tensor go, of a request of one row or of a model with one input: <each> is 0,
+ * and the tensor begins at <within>. Else row by row, as stream.h has it for PRODUCE. */
+struct kserve_places {
+	uint64_t within;
+	uint32_t each, row;
+};
+/* False: that is not known yet. */
+bool kserve_tensors_places(const struct kserve_reader *r, const struct kserve_model *m,
+			   uint8_t place, struct kserve_places *p);
+/* Where byte <at> of the tensor goes; <left>: so many bytes from there on lie in a row, at most
+ * what it was. */
+uint64_t kserve_places_offset(const struct kserve_places *p, uint64_t at, uint64_t *left);
+/* kserve_tensors_hold() for r->run, from byte <at> of the tensor on. */
+bool kserve_tensors_hold_at(struct kserve_reader *r, const struct kserve_places *p, uint64_t at);
 
 #endif

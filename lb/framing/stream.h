@@ -68,9 +68,17 @@ enum stream_action_kind {
 struct stream_begin {
 	uint64_t size;        /* bytes at most: END says how many; or STREAM_SIZE_UNKNOWN */
 	uint64_t tag;         /* the framing's name for it; comes back in stream_reply */
+	uint32_t session;     /* hash: requests of one go to one worker, where the service is
+				 sticky; 0: those of the connection do */
 	uint32_t deadline_us; /* 0: the service's */
-	uint16_t service;     /* 1 + the number of the one that it is for; 0: the connection's */
-	uint8_t priority;     /* 0: the service's */
+	/* 0: one request. Else it is so many of <size> / <rows> bytes, one behind the other, which
+	 * workers get one by one; the reply is theirs in the same order. */
+	uint16_t rows;
+	uint16_t service; /* 1 + the number of the one that it is for; 0: the connection's */
+	uint8_t priority; /* 0: the service's */
+	/* Its reply may come in pieces, which leave as they come: silence in between is filled by
+	 * beat(), and its deadline is looked at all the time. */
+	bool streams;
 };
 
 struct stream_action {
@@ -90,6 +98,9 @@ struct stream_action {
 		struct {
 			const uint8_t *at; /* valid until the next call for this stream */
 			uint64_t offset;   /* of PRODUCE: in the request */
+			/* 0, or of PRODUCE: <offset> is in a tensor of which each row has so many
+			 * bytes, from <within> on of rows of <row> bytes */
+			uint32_t each, within, row;
 			uint32_t length;
 			bool of_request; /* of SEND: false: <request> is 0, and the bytes may go at
 					    once */
@@ -132,6 +143,10 @@ struct stream_reply {
 	uint32_t length; /* bytes of the chunk */
 	uint32_t taken;  /* bytes of them in pieces so far; 0 before the first call, then kept by
 			    reply() */
+	/* of a request with rows: how many, and where each one's bytes end */
+	uint32_t rows;
+	const uint32_t *ends;
+	uint32_t failed; /* of a notice: the row that it is about, from 1 on; 0: all */
 	uint8_t notice;  /* enum lb_notice; 0: a reply */
 	bool more;       /* chunks of this reply follow */
 };
@@ -151,6 +166,8 @@ struct stream_rewritten {
 	uint32_t length; /* bytes that it wrote */
 	bool done;
 	bool keeps; /* with <done>: the chunk follows as it is */
+	bool waits; /* with <done>: what the next chunk gives is sent together with it; no reply()
+		       now */
 };
 
 /*
@@ -213,6 +230,13 @@ struct stream_framing {
 	struct stream_rewritten (*rewrite)(struct stream *s, struct stream_reply *reply,
 					   const uint8_t *bytes, uint32_t length, uint8_t *at,
 					   uint32_t room);
+
+	/*
+	 * Of framings whose clients want to hear something while a reply in pieces is silent;
+	 * others have NULL. Writes it to <at>, head_max bytes of room, for the request of this tag,
+	 * which was begun with <streams>. Returns its length; 0: nothing now.
+	 */
+	uint32_t (*beat)(struct stream *s, uint64_t tag, uint8_t *at);
 
 	/*
 	 * Of framings that decide what is sent when; others have NULL. The owner keeps the bytes of

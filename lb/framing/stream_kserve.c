@@ -16,6 +16,7 @@
 #include "framing/kserve_reply.h"
 #include "framing/kserve_seen.h"
 #include "framing/kserve_tensors.h"
+#include "framing/kserve_text.h"
 #include "kserve/match.h"
 #include "kserve/route.h"
 
@@ -29,10 +30,13 @@
 static bool infer_input(struct kserve_reader *r, const struct kserve_model *m, uint8_t i)
 {
 	const struct kserve_input *input = &r->infer.input[i];
+	bool first = r->rows == 0;
 	int place = kserve_match_input(m, &r->infer, i, &r->rows);
 
 	if (place < 0)
 		return false;
+	if (first)
+		kserve_tensors_know_rows(r, m);
 	r->place[i] = (uint8_t)place;
 	if (i > 0)
 		kserve_tensors_know(r, r->place[i - 1], r->infer.input[i - 1].bytes);
@@ -44,87 +48,29 @@ static bool infer_input(struct kserve_reader *r, const struct kserve_model *m, u
 	return true;
 }
 
-/* False: it was refused, for its size. */
-static bool infer_begin(struct kserve_call *c, uint64_t size)
-{
-	struct kserve_reader *r = c->reader;
-	struct stream_action *action;
-
-	if (!c->room->find(c->room, r->asked->layout->model.name)) {
-		kserve_call_refuse(c, 503, "the model '%s' was removed",
-				   r->asked->layout->model.name);
-		return false;
-	}
-	if (size > r->asked->max_request) {
-		kserve_call_refuse(c, 413,
-				   "the inputs have %" PRIu64 " bytes, the service takes %" PRIu64,
-				   size, (uint64_t)r->asked->max_request);
-		return false;
-	}
-	if (size == 0) {
-		kserve_call_refuse(c, 400, "the inputs have no bytes");
-		return false;
-	}
-	r->begun = true;
-	r->asked->body.size = size;
-	action = kserve_call_add(c, STREAM_BEGIN);
-	action->begin.size = size;
-	action->begin.tag = (uintptr_t)r->asked;
-	action->begin.deadline_us = kserve_tensors_deadline(&r->infer);
-	action->begin.priority = kserve_tensors_priority(&r->infer);
-	action->begin.service = c->room->service + 1;
-	return true;
-}
-
-static void infer_produce(struct kserve_call *c, const uint8_t *bytes, uint64_t offset,
-			  uint32_t length)
-{
-	struct stream_action *action = kserve_call_add(c, STREAM_PRODUCE);
-
-	action->bytes.at = bytes;
-	action->bytes.offset = offset;
-	action->bytes.length = length;
-}
-
-/* Produces what is kept. False: it is not in one piece, and the request was refused. */
-static bool infer_produce_held(struct kserve_call *c)
-{
-	struct kserve_reader *r = c->reader;
-
-	if (r->held_bytes == 0)
-		return true;
-	if (r->held_bytes != r->held_to - r->held_from) {
-		kserve_call_refuse(
-			c, 501,
-			"inputs in JSON around others of the model; send them in the order of "
-			"the model, or all binary");
-		return false;
-	}
-	infer_produce(c, r->held + r->held_from, r->held_from, r->held_bytes);
-	r->held_bytes = 0;
-	return true;
-}
-
 /* Converted bytes. */
 static void infer_run(struct kserve_call *c)
 {
 	struct kserve_reader *r = c->reader;
 	const struct kserve_model *m = &r->asked->layout->model;
-	uint64_t offset, size;
+	struct kserve_places places;
+	uint64_t size;
 
-	if (!kserve_tensors_sum(r, r->place[r->run.input], &offset))
+	if (!kserve_tensors_places(r, m, r->place[r->run.input], &places))
 		return kserve_call_refuse(
-			c, 400,
-			"inputs[%u] ('%s'): inputs whose size is not in the model must "
-			"be in the order of the model",
+			c, r->rows > 1 ? 501 : 400,
+			r->rows > 1
+				? "inputs[%u] ('%s'): several rows, and inputs behind it whose "
+				  "size is not in the model; send them binary"
+				: "inputs[%u] ('%s'): inputs whose size is not in the model must "
+				  "be in the order of the model",
 			r->run.input, r->infer.input[r->run.input].name);
-	offset += r->run.offset;
 	if (!r->begun && kserve_tensors_sum(r, m->inputs, &size) && size > sizeof(r->held) &&
-	    (!infer_begin(c, size) || !infer_produce_held(c)))
+	    (!kserve_call_begin(c, size) || !kserve_call_produce_held(c)))
 		return;
 	if (r->begun)
-		infer_produce(c, r->run.at, offset, r->run.length);
-	else if (!kserve_tensors_hold(r, offset))
+		kserve_call_produce_at(c, &places, r->run.offset);
+	else if (!kserve_tensors_hold_at(r, &places, r->run.offset))
 		kserve_call_refuse(
 			c, 501,
 			"more than %u bytes of inputs whose size is not known before their "
@@ -168,16 +114,18 @@ static void infer_find_ranges(struct kserve_reader *r)
 
 	for (uint8_t i = 0; i < r->infer.inputs; i++) {
 		const struct kserve_input *input = &r->infer.input[i];
-		uint64_t offset;
+		struct kserve_places p;
 
-		kserve_tensors_sum(r, r->place[i], &offset);
+		kserve_tensors_places(r, &r->asked->layout->model, r->place[i], &p);
 		if (!input->binary || input->bytes == 0)
 			continue;
 		body->wanted += input->bytes;
-		if (next > body->range_of && next[-1].offset + next[-1].length == offset)
+		if (next > body->range_of && p.each == 0 &&
+		    next[-1].offset + next[-1].length == p.within)
 			next[-1].length += input->bytes;
 		else
-			*next++ = (struct kserve_range){offset, input->bytes};
+			*next++ = (struct kserve_range){p.within, input->bytes, p.each, p.each,
+							p.row - p.each};
 	}
 }
 
@@ -186,9 +134,10 @@ static bool infer_is_one_row(const struct kserve_reader *r)
 {
 	const struct kserve_body *body = &r->asked->body;
 
-	return body->wanted > 0 && !r->head.chunked && !r->head.expects_100 && r->head.minor == 1 &&
-	       r->head.keep_alive && body->wanted == body->size && body->left == body->size &&
-	       body->range_of[0].offset == 0 && body->range_of[0].length == body->size;
+	return r->rows <= 1 && body->wanted > 0 && !r->head.chunked && !r->head.expects_100 &&
+	       r->head.minor == 1 && r->head.keep_alive && body->wanted == body->size &&
+	       body->left == body->size && body->range_of[0].offset == 0 &&
+	       body->range_of[0].length == body->size;
 }
 
 /* All of the JSON was read: the request begins, if it has not; its binary tensors follow. */
@@ -201,8 +150,8 @@ static void infer_complete(struct kserve_call *c)
 	for (uint8_t i = 0; i < r->infer.inputs; i++)
 		kserve_tensors_know(r, r->place[i], r->infer.input[i].bytes);
 	kserve_tensors_sum(r, m->inputs, &size);
-	if (!infer_choose_outputs(c) || (!r->begun && !infer_begin(c, size)) ||
-	    !infer_produce_held(c))
+	if (!infer_choose_outputs(c) || (!r->begun && !kserve_call_begin(c, size)) ||
+	    !kserve_call_produce_held(c))
 		return;
 	infer_find_ranges(r);
 	if (infer_is_one_row(r))
@@ -218,13 +167,16 @@ static void infer_end(struct kserve_call *c)
 	const struct kserve_body *body = &r->asked->body;
 
 	if (kserve_infer_end(infer) == KSERVE_REFUSED ||
-	    kserve_match_end(&r->asked->layout->model, infer) == KSERVE_REFUSED)
+	    (!infer->is_text &&
+	     kserve_match_end(&r->asked->layout->model, infer) == KSERVE_REFUSED))
 		return kserve_call_refuse(c, infer->status, "%s", infer->error);
 	if (!body->chunked && infer->binary_bytes != body->left)
 		return kserve_call_refuse(
 			c, 400, "%" PRIu64 " bytes follow the JSON, its inputs have %" PRIu64,
 			body->left, infer->binary_bytes);
 	kserve_room_keep_id(r->asked, infer);
+	if (infer->is_text)
+		return kserve_text_end(c);
 	infer_complete(c);
 }
 
@@ -255,6 +207,8 @@ static void json_step(struct kserve_call *c, enum kserve_step step)
 		step = KSERVE_REFUSED;
 	if (step == KSERVE_REFUSED)
 		kserve_call_refuse(c, r->infer.status, "%s", r->infer.error);
+	else if (step == KSERVE_RUN && r->asked->mode != KSERVE_ANSWERS_TENSORS)
+		kserve_text_run(c);
 	else if (step == KSERVE_RUN && r->run.length > 0)
 		infer_run(c);
 	else if (step == KSERVE_MORE && r->json_left == 0)
@@ -289,7 +243,7 @@ static void json_read_slice(struct kserve_call *c, const uint8_t *bytes, uint32_
 	if (end - at > KSERVE_SLICE)
 		end = at + KSERVE_SLICE;
 	r->run.at = c->room->scratch;
-	r->run.room = KSERVE_SLICE;
+	r->run.room = KSERVE_SLICE + KSERVE_RUN_MIN;
 	step = kserve_infer_read(&r->infer, &at, end, &r->run);
 	json_advance(c, (uint32_t)(at - start), step == KSERVE_MORE);
 	json_step(c, step);
@@ -306,9 +260,10 @@ static void infer_prepare(struct kserve_call *c)
 	r->asked->layout = layout;
 	r->asked->max_request = c->room->max_request;
 	layout->users++;
-	kserve_infer_init(&r->infer, c->room->max_request, r->early, sizeof(r->early));
+	kserve_infer_init(&r->infer, kserve_room_batch_max(&layout->model, c->room->max_request),
+			  r->early, sizeof(r->early));
 	kserve_tensors_know_fixed(r, &layout->model);
-	if (r->head.has_json_length)
+	if (r->head.has_json_length && r->asked->mode == KSERVE_ANSWERS_TENSORS)
 		r->json_left = r->head.json_length;
 	else
 		r->json_left = r->head.chunked ? UINT64_MAX : r->asked->body.left;
@@ -358,7 +313,7 @@ static void raw_grow(struct kserve_call *c)
 	struct kserve_body *body = &r->asked->body;
 	uint64_t most = r->asked->max_request;
 
-	if (!infer_choose_outputs(c) || !infer_begin(c, most) || !infer_produce_held(c))
+	if (!infer_choose_outputs(c) || !kserve_call_begin(c, most) || !kserve_call_produce_held(c))
 		return;
 	body->grows = true;
 	body->wanted = most - r->held_to;
@@ -372,7 +327,7 @@ static void raw_end(struct kserve_call *c)
 	struct kserve_reader *r = c->reader;
 
 	if (raw_match(c, r->held_bytes) && infer_choose_outputs(c) &&
-	    infer_begin(c, r->held_bytes) && infer_produce_held(c))
+	    kserve_call_begin(c, r->held_bytes) && kserve_call_produce_held(c))
 		kserve_body_last(c);
 }
 
@@ -404,8 +359,12 @@ static bool infer_is_refused(struct kserve_call *c)
 {
 	struct kserve_reader *r = c->reader;
 	const char *model = c->room->model;
-	uint64_t most = kserve_room_body_max(c->room->max_request);
+	const struct kserve_layout *layout = c->room->layout;
+	uint64_t most = c->room->max_request;
 
+	if (layout != NULL)
+		most = kserve_room_batch_max(&layout->model, most);
+	most = kserve_room_body_max(most);
 	r->asked->body.chunks.max = most;
 	if (!r->head.chunked && !r->head.has_length)
 		kserve_call_refuse(c, 411, "send Content-Length, or chunks");
@@ -420,20 +379,16 @@ static bool infer_is_refused(struct kserve_call *c)
 	else if (c->room->layout == NULL)
 		kserve_call_refuse(c, 501, "the workers of the model '%s' do not describe it",
 				   model);
-	else if (!kserve_reply_is_possible(&c->room->layout->model))
-		kserve_call_refuse(c, 501,
-				   "an output of the model '%s' that is not its last has BYTES",
-				   model);
 	else
 		return false;
 	return true;
 }
 
-static void head_infer(struct kserve_call *c)
+static void head_infer(struct kserve_call *c, enum kserve_mode mode)
 {
 	struct kserve_reader *r = c->reader;
 
-	if (infer_is_refused(c))
+	if (infer_is_refused(c) || (mode != KSERVE_ANSWERS_TENSORS && !kserve_text_begin(c, mode)))
 		return;
 	if (r->asked->body.awaited) {
 		struct stream_action *action = kserve_call_add(c, STREAM_SEND);
@@ -444,6 +399,7 @@ static void head_infer(struct kserve_call *c)
 		r->asked->body.awaited = false;
 	}
 	infer_prepare(c);
+	r->infer.is_text = mode != KSERVE_ANSWERS_TENSORS;
 	if (r->json_left == 0)
 		infer_raw(c);
 }
@@ -484,7 +440,11 @@ static void head_route(struct kserve_call *c)
 	if (route.model[0] != '\0')
 		kserve_room_found(c->asked);
 	if (route.endpoint == KSERVE_MODEL_INFER)
-		return head_infer(c);
+		return head_infer(c, KSERVE_ANSWERS_TENSORS);
+	if (route.endpoint == KSERVE_MODEL_GENERATE)
+		return head_infer(c, KSERVE_ANSWERS_TEXT);
+	if (route.endpoint == KSERVE_MODEL_GENERATE_STREAM)
+		return head_infer(c, KSERVE_ANSWERS_EVENTS);
 	kserve_document_answer(c, &route);
 }
 
@@ -574,7 +534,8 @@ static unsigned int stream_kserve_read(struct stream *s, const struct stream_set
 		return 0;
 	if (fresh) {
 		kserve_seen_begin(c.reader, s->position, bytes, length);
-		http_head_init(&c.reader->head, kserve_room_body_max(settings->max_request));
+		http_head_init(&c.reader->head,
+			       kserve_room_body_max(2 * KSERVE_ROWS_MAX * settings->max_request));
 		/* Bytes in which stream_kserve_any saw the beginning of a preface. */
 		if (s->position < sizeof(STREAM_PREFACE) - 1)
 			http_head_read(&c.reader->head, STREAM_PREFACE, (uint32_t)s->position);
@@ -596,5 +557,6 @@ const struct stream_framing stream_kserve = {
 	.reply = kserve_reply,
 	.keeps = kserve_keeps,
 	.rewrite = kserve_rewrite,
+	.beat = kserve_text_beat,
 	.release = kserve_room_release,
 };

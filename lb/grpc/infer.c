@@ -18,6 +18,7 @@ enum infer_state {
 	INFER_OUTPUT_NAME,
 	INFER_CONTENTS,
 	INFER_RAW,
+	INFER_VALUE, /* of a parameter */
 };
 
 /* Fields of the messages (open_inference_grpc.proto). */
@@ -33,7 +34,7 @@ enum {
 enum { TENSOR_NAME = 1, TENSOR_DATATYPE, TENSOR_SHAPE, TENSOR_PARAMETERS, TENSOR_CONTENTS };
 enum { OUTPUT_NAME = 1, OUTPUT_PARAMETERS };
 enum { ENTRY_KEY = 1, ENTRY_VALUE };
-enum { PARAMETER_INT64 = 2, PARAMETER_UINT64 = 5 };
+enum { PARAMETER_BOOL = 1, PARAMETER_INT64 = 2, PARAMETER_STRING = 3, PARAMETER_UINT64 = 5 };
 
 void grpc_infer_init(struct grpc_infer *r, struct kserve_infer *to, uint64_t length,
 		     uint64_t max_bytes, uint8_t *early, uint32_t early_room)
@@ -108,6 +109,8 @@ static enum grpc_infer_step infer_add_text(struct grpc_infer *r)
 	uint32_t room;
 	char *text = infer_text(r, &room);
 
+	if (r->state == INFER_VALUE)
+		r->number = kserve_infer_sequence(r->number, r->wire.bytes, r->wire.length);
 	if (text == NULL)
 		return GRPC_INFER_MORE;
 	if (r->text_length + r->wire.length > room) {
@@ -171,6 +174,10 @@ static enum grpc_infer_step infer_end_parameter(struct grpc_infer *r)
 		r->to->timeout_us = r->number;
 	else if (priority)
 		r->to->priority = r->number;
+	else if (strcmp(r->key, "sequence_id") == 0)
+		r->to->sequence = r->number;
+	else if (strcmp(r->key, "triton_enable_empty_final_response") == 0)
+		r->to->empty_final = r->number != 0;
 	r->key[0] = '\0';
 	r->number = 0;
 	r->has_number = false;
@@ -180,7 +187,8 @@ static enum grpc_infer_step infer_end_parameter(struct grpc_infer *r)
 static bool infer_is_value(const struct grpc_wire *w)
 {
 	return w->depth == 2 && grpc_wire_inside(w, 1) == REQUEST_PARAMETERS &&
-	       (w->field == PARAMETER_INT64 || w->field == PARAMETER_UINT64) &&
+	       (w->field == PARAMETER_BOOL || w->field == PARAMETER_INT64 ||
+		w->field == PARAMETER_UINT64) &&
 	       w->type == GRPC_WIRE_VARINT;
 }
 
@@ -461,6 +469,11 @@ static enum grpc_infer_step infer_field(struct grpc_infer *r, struct kserve_run 
 		return infer_request_field(r, run);
 	if (r->wire.depth == 2 && outer != REQUEST_PARAMETERS)
 		return infer_text_field(r, r->wire.field == ENTRY_KEY ? INFER_KEY : INFER_SKIP);
+	/* The only name that means anything is a sequence's. An empty one is none. */
+	if (r->wire.depth == 2 && r->wire.field == PARAMETER_STRING) {
+		r->number = r->wire.value > 0 ? KSERVE_SEQUENCE : 0;
+		return infer_text_field(r, INFER_VALUE);
+	}
 	if (outer == REQUEST_INPUTS)
 		return infer_input_field(r, run);
 	if (outer == REQUEST_OUTPUTS && r->wire.field == OUTPUT_NAME)

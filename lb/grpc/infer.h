@@ -41,7 +41,7 @@ struct grpc_infer {
 	struct grpc_wire wire;
 	struct grpc_contents contents;
 	uint64_t max_bytes; /* of one tensor */
-	char key[24];       /* of a parameter, cut */
+	char key[40];       /* of a parameter, cut */
 	uint64_t number;    /* its value, if <has_number>: an integer that is not negative */
 	uint8_t *early;     /* values that came before their description: first raw ones, */
 	uint32_t early_room, early_raw, early_length; /* then contents of the input that is open */

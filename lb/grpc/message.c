@@ -295,6 +295,20 @@ static uint32_t answer_wrap(uint8_t *at, uint32_t bytes, uint64_t length)
 	return n;
 }
 
+/* An entry of the parameters of a ModelInferResponse. */
+static void answer_final(struct grpc_out *out, bool final)
+{
+	uint8_t *entry = out_open(out, 4), *value;
+
+	out_text(out, 1, "triton_final_response");
+	value = out_open(out, 2);
+	/* One of several: false is written, too. */
+	out_tag(out, 1, GRPC_WIRE_VARINT);
+	out_varint(out, final);
+	out_close(out, value);
+	out_close(out, entry);
+}
+
 uint32_t grpc_write_answer(const struct kserve_answer *answer, bool streamed, uint8_t *at)
 {
 	struct grpc_out out = {at + GRPC_PREFIX, at + GRPC_HEAD_MAX - GRPC_FIELD_MAX, false};
@@ -306,6 +320,8 @@ uint32_t grpc_write_answer(const struct kserve_answer *answer, bool streamed, ui
 	out_text(&out, 2, answer->version);
 	if (answer->id != NULL)
 		out_bytes(&out, 3, answer->id, answer->id_length);
+	if (answer->final != KSERVE_FINAL_UNSAID)
+		answer_final(&out, answer->final == KSERVE_FINAL);
 	for (uint8_t i = 0; i < answer->outputs; i++)
 		answer_output(&out, &answer->output[i]);
 	length = (uint64_t)(out.at - at) - GRPC_PREFIX;

@@ -195,6 +195,29 @@ static void answer_strings(struct kserve_writer *w, const uint8_t **bytes, const
 		w->failed = true;
 }
 
+void kserve_answer_text(struct kserve_writer *w, const uint8_t **bytes, const uint8_t *end,
+			struct json_out *o)
+{
+	while (w->tensor_left > 0 && *bytes < end && !w->failed &&
+	       o->end - o->at >= 2 * JSON_ESCAPED_MAX) {
+		if (w->string_left > 0) {
+			json_escape_put(&w->escape, o, *(*bytes)++);
+			w->tensor_left--;
+			w->string_left--;
+		} else if (answer_collect(w, sizeof(w->string_left), bytes, end)) {
+			memcpy(&w->string_left, w->held, sizeof(w->string_left));
+			w->failed = w->string_left > w->tensor_left;
+		}
+	}
+	if (w->tensor_left == 0 && w->held_length > 0)
+		w->failed = true;
+}
+
+void kserve_answer_text_end(struct kserve_writer *w, struct json_out *o)
+{
+	json_escape_end(&w->escape, o);
+}
+
 /* --- the whole --- */
 
 static void answer_next(const struct kserve_answer *a, struct kserve_writer *w)

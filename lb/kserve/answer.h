@@ -24,10 +24,14 @@ struct kserve_answer_output {
 	uint64_t bytes;
 };
 
+/* Of gRPC, `triton_final_response`: do others follow this answer? */
+enum kserve_final { KSERVE_FINAL_UNSAID, KSERVE_FINAL_FOLLOWS, KSERVE_FINAL };
+
 struct kserve_answer {
 	const char *model, *version;
 	const char *id; /* NULL: the request had none */
 	uint8_t id_length;
+	uint8_t final; /* of gRPC, enum kserve_final */
 	uint8_t outputs;
 	struct kserve_answer_output output[KSERVE_TENSORS_MAX];
 };
@@ -36,6 +40,7 @@ struct kserve_answer {
 struct kserve_writer {
 	bool done;   /* all is written */
 	bool failed; /* an output's bytes are not its datatype's: the answer cannot be completed */
+	uint64_t tensor_left; /* bytes of the output that have not been taken */
 	/* private */
 	uint8_t step;   /* enum in answer.c */
 	uint8_t output; /* the one that is written */
@@ -43,7 +48,6 @@ struct kserve_writer {
 	bool in_string, follows; /* follows: a comma goes in front of the next element */
 	uint8_t held[8];         /* an element, or a length, that is cut */
 	uint32_t string_left;
-	uint64_t tensor_left; /* bytes of the output that have not been taken */
 	struct json_escape escape;
 };
 
@@ -54,6 +58,17 @@ struct kserve_writer {
  */
 uint32_t kserve_answer_write(const struct kserve_answer *answer, struct kserve_writer *w,
 			     const uint8_t **bytes, const uint8_t *end, char *at, uint32_t room);
+
+/*
+ * The text of a tensor of BYTES, inside of a JSON string that the caller begins and ends: all
+ * elements, one behind the other. w->tensor_left: its bytes that were not taken, set by the caller
+ * when a tensor begins; a character may be cut between two of them. <o> must have 2 *
+ * JSON_ESCAPED_MAX of room to get on.
+ */
+void kserve_answer_text(struct kserve_writer *w, const uint8_t **bytes, const uint8_t *end,
+			struct json_out *o);
+/* No tensor follows: a character that is still cut ends. */
+void kserve_answer_text_end(struct kserve_writer *w, struct json_out *o);
 
 /* An answer that is an error: {"error": ...}. Returns its length; the message is cut if the room,
  * 16 bytes at least, is too small. */

@@ -48,8 +48,11 @@ enum infer_member {
 	MEMBER_BINARY_DATA,
 	MEMBER_CLASSIFICATION,
 	MEMBER_OUTPUT_SHARED_MEMORY,
+	MEMBER_TEXT_INPUT,
 	MEMBERS,
 };
+
+#define INFER_PIECE_MORE 4 /* bytes that a piece of a string has more than were read for it */
 
 #define KIND(kind)   (1u << (kind))
 #define KINDS_BOOL   (KIND(JSON_TOKEN_TRUE) | KIND(JSON_TOKEN_FALSE))
@@ -100,6 +103,7 @@ static const struct infer_row {
 	[MEMBER_CLASSIFICATION] = {"classification", INFER_OUTPUT_PARAMETERS, 0,
 				   KINDS_NUMBER | KINDS_NULL, "a number"},
 	[MEMBER_OUTPUT_SHARED_MEMORY] = {"shared_memory_region", INFER_OUTPUT_PARAMETERS, 0, 0, ""},
+	[MEMBER_TEXT_INPUT] = {"text_input", INFER_TOP, 0, KINDS_STRING, "a string"},
 };
 _Static_assert(MEMBERS <= 32, "a bit each in <seen>");
 
@@ -219,6 +223,14 @@ static void infer_keep(struct kserve_infer *r, const struct json_token *token)
 	r->text_length += token->length;
 }
 
+/* Means it something in this request? Requests of text have other members at the top. */
+static bool infer_has_member(const struct kserve_infer *r, uint8_t m)
+{
+	if (m == MEMBER_TEXT_INPUT)
+		return r->is_text;
+	return !r->is_text || (m != MEMBER_INPUTS && m != MEMBER_OUTPUTS);
+}
+
 /* A piece of a member's name. */
 static enum kserve_step infer_key(struct kserve_infer *r, const struct json_token *token)
 {
@@ -227,7 +239,7 @@ static enum kserve_step infer_key(struct kserve_infer *r, const struct json_toke
 		return KSERVE_MORE;
 	r->member = MEMBER_UNKNOWN;
 	for (uint8_t m = MEMBER_UNKNOWN + 1; m < MEMBERS; m++) {
-		if (infer_rows[m].place == r->place &&
+		if (infer_rows[m].place == r->place && infer_has_member(r, m) &&
 		    strlen(infer_rows[m].name) == r->text_length &&
 		    memcmp(infer_rows[m].name, r->text, r->text_length) == 0)
 			r->member = m;
@@ -341,16 +353,6 @@ static enum kserve_step infer_id(struct kserve_infer *r)
 	return KSERVE_MORE;
 }
 
-/* FNV-1a; 0 would say that there is no sequence. */
-static uint64_t infer_hash(const char *text, uint32_t length)
-{
-	uint64_t hash = 0xcbf29ce484222325;
-
-	for (uint32_t i = 0; i < length; i++)
-		hash = (hash ^ (uint8_t)text[i]) * 0x100000001b3;
-	return hash == 0 ? 1 : hash;
-}
-
 static enum kserve_step infer_string_end(struct kserve_infer *r)
 {
 	struct kserve_input *input = &r->input[r->inputs];
@@ -359,7 +361,9 @@ static enum kserve_step infer_string_end(struct kserve_infer *r)
 	case MEMBER_ID:
 		return infer_id(r);
 	case MEMBER_SEQUENCE_ID:
-		r->sequence = r->text_length == 0 ? 0 : infer_hash(r->text, r->text_length);
+		r->sequence = r->text_length == 0 ? 0
+						  : kserve_infer_sequence(KSERVE_SEQUENCE, r->text,
+									  r->text_length);
 		return KSERVE_MORE;
 	case MEMBER_INPUT_NAME:
 		return infer_name(r, input->name);
@@ -386,6 +390,21 @@ static enum kserve_step infer_string(struct kserve_infer *r, const struct json_t
 	step = infer_string_end(r);
 	r->text_length = 0;
 	return step;
+}
+
+/* A piece of the text goes on as it comes. */
+static enum kserve_step infer_text(struct kserve_infer *r, const struct json_token *token,
+				   struct kserve_run *run)
+{
+	if (r->text_bytes + token->length > r->max_bytes)
+		return kserve_infer_refuse_here(r, 413, "more than %" PRIu64 " bytes",
+						r->max_bytes);
+	memcpy(run->at, token->text, token->length);
+	run->input = 0;
+	run->offset = r->text_bytes;
+	run->length = token->length;
+	r->text_bytes += token->length;
+	return run->length > 0 ? KSERVE_RUN : KSERVE_MORE;
 }
 
 /* --- inputs --- */
@@ -605,6 +624,8 @@ static enum kserve_step infer_value(struct kserve_infer *r, const struct json_to
 	}
 	if (token->kind == JSON_TOKEN_NUMBER)
 		return infer_number(r, &token->number);
+	if (r->member == MEMBER_TEXT_INPUT)
+		return infer_text(r, token, run);
 	if (token->kind == JSON_TOKEN_STRING)
 		return infer_string(r, token);
 	infer_bool(r, token->kind == JSON_TOKEN_TRUE);
@@ -685,6 +706,9 @@ static enum kserve_step infer_token(struct kserve_infer *r, const char **at, con
 	const char *start = *at;
 	struct json_token token;
 
+	/* A piece of text has room in the run. */
+	if (end - *at > run->room - INFER_PIECE_MORE)
+		end = *at + run->room - INFER_PIECE_MORE;
 	json_read(&r->json, at, end, &token);
 	if (early)
 		infer_keep_early(r, start, (uint32_t)(*at - start));
@@ -746,7 +770,9 @@ enum kserve_step kserve_infer_end(struct kserve_infer *r)
 		return KSERVE_REFUSED;
 	if (!json_is_complete(&r->json))
 		return kserve_infer_refuse_syntax(r, "the JSON ends too early");
-	if (r->inputs == 0)
+	if (r->is_text && (r->seen & 1u << MEMBER_TEXT_INPUT) == 0)
+		return kserve_infer_refuse(r, 400, "no text_input");
+	if (!r->is_text && r->inputs == 0)
 		return kserve_infer_refuse(r, 400, "no inputs");
 	return KSERVE_MORE;
 }

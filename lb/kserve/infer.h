@@ -76,6 +76,7 @@ struct kserve_infer {
 	uint64_t priority;   /* 0: nothing */
 	uint64_t sequence;   /* 0: none; a name gives a number, too: its hash */
 	bool sequence_start, sequence_end;
+	bool empty_final; /* of gRPC: triton_enable_empty_final_response */
 	bool binary_outputs;
 	bool has_id;
 	uint8_t id_length;
@@ -84,9 +85,12 @@ struct kserve_infer {
 	struct kserve_input input[KSERVE_TENSORS_MAX];
 	struct kserve_output_choice output[KSERVE_TENSORS_MAX];
 	uint64_t binary_bytes; /* that must follow the JSON */
+	uint64_t text_bytes;   /* of a request of text: so far */
 	/* KSERVE_REFUSED */
 	uint16_t status; /* of HTTP */
 	char error[KSERVE_ERROR_MAX];
+
+	bool is_text; /* set by the caller before the first byte, see below */
 
 	/* private: where the reader is */
 	uint8_t place;     /* enum in infer.c */
@@ -119,8 +123,26 @@ void kserve_infer_init(struct kserve_infer *r, uint64_t max_bytes, char *early,
 enum kserve_step kserve_infer_read(struct kserve_infer *r, const char **at, const char *end,
 				   struct kserve_run *run);
 
+/*
+ * With <is_text> it is a request of Triton's text extension: {"id", "text_input", "parameters"}.
+ * The text, which may be empty, comes as runs of input 0, of which there is no KSERVE_INPUT;
+ * <offset> counts from its first byte.
+ */
+
 /* All JSON was read. KSERVE_MORE: the request is valid; otherwise KSERVE_REFUSED. */
 enum kserve_step kserve_infer_end(struct kserve_infer *r);
+
+/* The number of a sequence that has a name: start with KSERVE_SEQUENCE; 0 would say that there is
+ * none. FNV-1a. */
+#define KSERVE_SEQUENCE 0xcbf29ce484222325
+static inline uint64_t kserve_infer_sequence(uint64_t hash, const void *name, uint32_t length)
+{
+	const uint8_t *bytes = name;
+
+	for (uint32_t i = 0; i < length; i++)
+		hash = (hash ^ bytes[i]) * 0x100000001b3;
+	return hash == 0 ? 1 : hash;
+}
 
 /* The owner finds a fault. <format> as for printf. Returns KSERVE_REFUSED. */
 __attribute__((format(printf, 3, 4))) enum kserve_step

@@ -6,6 +6,7 @@
  */
 #include "walk/choose.h"
 
+#include "edge/edge.h"
 #include "lcore/lcore.h"
 
 bool choose_has_workers(const struct lcore *lc, uint16_t service)
@@ -38,6 +39,7 @@ static void choose_remember(struct flow *flow, const struct link *link)
 struct choice {
 	uint16_t service;
 	uint64_t deadline; /* TSC; 0: none */
+	bool session;      /* the request's own: nothing is stored of it */
 	bool late;         /* out: there are credits, but no worker would be done in time */
 };
 
@@ -236,7 +238,7 @@ static bool choose_has_room(struct lcore *lc, const struct pick_table *table, ui
 /*
  * Count where the request went, and store the flow's preferred worker. A preferred worker that is
  * only saturated or silent stays preferred: the state that it caches for the flow is worth
- * returning to.
+ * returning to. <flow> NULL: nothing is stored.
  */
 static void choose_settle(struct lcore *lc, struct flow *flow, uint16_t service, uint16_t preferred,
 			  const struct link *link)
@@ -248,6 +250,8 @@ static void choose_settle(struct lcore *lc, struct flow *flow, uint16_t service,
 		stats->preferred++;
 	else if (preferred != WORKER_NONE)
 		stats->spilled++;
+	if (unlikely(flow == NULL))
+		return;
 	if (preferred != WORKER_NONE)
 		link = lc->link[preferred];
 	if (likely(link == NULL || (link->worker == flow->worker &&
@@ -264,7 +268,8 @@ static struct link *choose_sticky(struct lcore *lc, const struct pick_table *tab
 				  struct choice *choice)
 {
 	uint16_t last = choose_knows_worker(lc, flow) ? flow->worker : WORKER_NONE;
-	uint16_t preferred = workers_preferred(table, hash, last);
+	uint16_t preferred = choice->session ? workers_preferred_of_session(table, hash)
+					     : workers_preferred(table, hash, last);
 	bool could = choose_could_take(lc, table, preferred, choice->deadline);
 	struct pick_state *state = &lc->service[choice->service].pick;
 	struct link *link = NULL;
@@ -285,7 +290,7 @@ static struct link *choose_sticky(struct lcore *lc, const struct pick_table *tab
 		choice->late = false;
 	}
 	if (likely(link != NULL))
-		choose_settle(lc, flow, choice->service, preferred, link);
+		choose_settle(lc, choice->session ? NULL : flow, choice->service, preferred, link);
 	return link;
 }
 
@@ -298,8 +303,10 @@ struct link *choose_worker(struct lcore *lc, struct flow *flow, uint16_t service
 	struct link *link;
 	uint16_t worker;
 
-	/* All load balancers of the cluster choose the same worker. */
-	if (unlikely(lc->lb->has_cluster_secret) &&
+	choice.session = affinity == LB_AFFINITY_STICKY && flow_state_is_tcp(flow->state) &&
+			 edge_is_session(lc, flow, hash);
+	/* All load balancers of the cluster choose the same worker, and do for sessions anyway. */
+	if (unlikely(lc->lb->has_cluster_secret) && !choice.session &&
 	    (affinity == LB_AFFINITY_STICKY || table->policy == PICK_MAGLEV))
 		hash = conntrack_flow_hash(lc->ct, flow, &lc->lb->cluster_secret);
 	if (affinity == LB_AFFINITY_STICKY) {

@@ -52,8 +52,22 @@ static const struct model_description described_raw = {
 	.output = {{.name = "c", .datatype = DATATYPE_UINT8, .rank = 1, .shape = {-1}}},
 };
 
-/* Two services with one address: "m" and "n", which takes fewer bytes. */
-static struct kserve_layout *layouts[2];
+static const struct model_description described_rows = {
+	.version = "1",
+	.batch = true,
+	.n_inputs = 2,
+	.n_outputs = 2,
+	.input = {{.name = "a", .datatype = DATATYPE_FP32, .rank = 2, .shape = {-1, 2}},
+		  {.name = "b", .datatype = DATATYPE_UINT8, .rank = 2, .shape = {-1, 4}}},
+	.output = {{.name = "c", .datatype = DATATYPE_FP32, .rank = 2, .shape = {-1, 2}},
+		   {.name = "d", .datatype = DATATYPE_UINT8, .rank = 2, .shape = {-1, 4}}},
+};
+
+/* Services with one address: "m", "n", which takes fewer bytes, and "b", which takes batches. */
+#define SERVICES 3
+#define ROWS     4
+static const char names[] = "mnb";
+static struct kserve_layout *layouts[SERVICES];
 
 static void room_select(struct kserve_room *room, uint16_t service)
 {
@@ -65,21 +79,24 @@ static void room_select(struct kserve_room *room, uint16_t service)
 
 static bool room_find(struct kserve_room *room, const char *model)
 {
-	if (strcmp(model, "m") != 0 && strcmp(model, "n") != 0)
+	const char *at = model[0] == '\0' || model[1] != '\0' ? NULL : strchr(names, model[0]);
+
+	if (at == NULL)
 		return false;
-	room_select(room, model[0] == 'n');
+	room_select(room, (uint16_t)(at - names));
 	return true;
 }
 
 static bool room_next(struct kserve_room *room)
 {
-	room_select(room, room->service == 0);
+	room_select(room, (room->service + 1) % SERVICES);
 	return room->service != room->service_of_connection;
 }
 
 struct asked {
 	bool known, begun, named, answered, over, told;
 	uint64_t tag, size, placed;
+	uint32_t rows;
 	uint32_t answer, sent; /* bytes */
 	uint8_t bytes[MAX_REQUEST], written[MAX_REQUEST];
 };
@@ -145,26 +162,48 @@ static uint32_t owner_rewrite(struct owner *o, struct asked *a, struct stream_re
 	return 0;
 }
 
-static void owner_reply(struct owner *o, uint32_t number, uint8_t notice)
+/* One chunk. Returns true if the request is answered with it. */
+static bool owner_say(struct owner *o, struct asked *a, struct stream_reply reply)
 {
-	struct asked *a = &o->asked[number];
-	struct stream_reply reply = {
-		.request = number, .tag = a->tag, .length = (uint32_t)a->size, .notice = notice};
 	uint8_t *head = malloc(framing_of(o)->head_max);
 	struct stream_piece piece;
 
-	a->answered = true;
-	if (notice == 0 &&
+	if (reply.notice == 0 &&
 	    (framing_of(o)->keeps == NULL || !framing_of(o)->keeps(&o->placement.stream, &reply)))
 		reply.length = owner_rewrite(o, a, &reply);
 	reply.length = reply.notice != 0 ? 0 : reply.length;
+	reply.more &= reply.notice == 0;
 	piece = framing_of(o)->reply(&o->placement.stream, &reply, head);
 	require(piece.last && piece.head <= framing_of(o)->head_max, "one piece");
 	owner_sum(o, head, piece.head);
 	a->answer += piece.head + (reply.notice == 0 ? reply.length : 0);
-	a->over |= framing_of(o)->emit == NULL;
 	o->closed |= piece.closes;
 	free(head);
+	return !reply.more;
+}
+
+/* Its own bytes; with an option twice, and an end without bytes. */
+static void owner_reply(struct owner *o, uint32_t number, uint8_t notice)
+{
+	struct asked *a = &o->asked[number];
+	uint32_t chunks = notice == 0 && a->rows == 0 && o->reply & 0x80 ? 3 : 1, ends[ROWS];
+
+	for (uint32_t i = 0; i < a->rows; i++)
+		ends[i] = (uint32_t)a->size / a->rows * (i + 1);
+	a->answered = true;
+	for (uint32_t i = 0; i < chunks; i++)
+		if (owner_say(o, a,
+			      (struct stream_reply){.request = number,
+						    .tag = a->tag,
+						    .chunk = i,
+						    .more = i + 1 < chunks,
+						    .length = i == 2 ? 0 : (uint32_t)a->size,
+						    .rows = a->rows,
+						    .ends = ends,
+						    .failed = notice != 0 ? a->rows : 0,
+						    .notice = notice}))
+			break;
+	a->over |= framing_of(o)->emit == NULL;
 }
 
 static bool owner_is_due(const struct asked *a)
@@ -246,6 +285,22 @@ static void owner_write(struct owner *o, uint32_t number, uint64_t offset, const
 	a->placed += n;
 }
 
+/* Bytes of a tensor of a batch go row by row. */
+static void owner_produce(struct owner *o, const struct stream_action *action)
+{
+	uint32_t each = action->bytes.each;
+	uint64_t offset = action->bytes.offset;
+
+	if (each == 0)
+		return owner_write(o, action->request, offset, action->bytes.at,
+				   action->bytes.length);
+	for (uint32_t i = 0; i < action->bytes.length; i++, offset++)
+		owner_write(o, action->request,
+			    offset / each * action->bytes.row + action->bytes.within +
+				    offset % each,
+			    action->bytes.at + i, 1);
+}
+
 static void owner_act(void *context, const struct stream_action *action)
 {
 	struct owner *o = context;
@@ -255,9 +310,14 @@ static void owner_act(void *context, const struct stream_action *action)
 	switch (action->kind) {
 	case STREAM_BEGIN:
 		require(!a->begun, "it begins once");
-		require(action->begin.service == 1 || action->begin.service == 2, "of a service");
-		require(action->begin.size <= MAX_REQUEST / action->begin.service,
+		require(action->begin.service >= 1 && action->begin.service <= SERVICES,
+			"of a service");
+		require(action->begin.size <=
+				(action->begin.service == 1 ? MAX_REQUEST : MAX_REQUEST / 2),
 			"it has no more bytes than its service takes");
+		a->rows = action->begin.rows > 1 ? action->begin.rows : 0;
+		require(a->rows <= ROWS && (a->rows == 0 || action->begin.size % a->rows == 0),
+			"rows have one length");
 		a->begun = true;
 		a->size = action->begin.size;
 		a->tag = action->begin.tag;
@@ -273,8 +333,7 @@ static void owner_act(void *context, const struct stream_action *action)
 		a->tag = action->whole.begin.tag;
 		return;
 	case STREAM_PRODUCE:
-		return owner_write(o, action->request, action->bytes.offset, action->bytes.at,
-				   action->bytes.length);
+		return owner_produce(o, action);
 	case STREAM_END:
 		require(a->begun && action->size == a->size, "it has its size");
 		a->named = true;
@@ -329,7 +388,8 @@ static void check_room(const struct grpc_room *room)
 	require(streams == STREAMS, "streams come back");
 	require(asked == ASKED, "requests come back");
 	require(TAILQ_EMPTY(&room->kserve->readers), "readers come back");
-	require(layouts[0]->users == 1 && layouts[1]->users == 1, "models come back");
+	for (unsigned int i = 0; i < SERVICES; i++)
+		require(layouts[i]->users == 1, "models come back");
 	for (unsigned int i = 0; i < GRPC_MEMORY_CLASSES; i++)
 		require(TAILQ_EMPTY(&room->memory.partly[i]), "memory comes back");
 }
@@ -385,11 +445,11 @@ static void room_count(const struct kserve_room *room, struct kserve_counters *c
 
 static struct grpc_room *make_room(void)
 {
-	struct kserve_room *kserve = malloc(kserve_room_bytes(READERS, ASKED, 2));
+	struct kserve_room *kserve = malloc(kserve_room_bytes(READERS, ASKED, SERVICES));
 	struct grpc_room *room =
 		aligned_alloc(64, (grpc_room_bytes(SESSIONS, STREAMS) + 63) / 64 * 64);
 
-	kserve_room_init(kserve, READERS, ASKED, 2);
+	kserve_room_init(kserve, READERS, ASKED, SERVICES);
 	kserve->version = "1";
 	kserve->streams_max = 8;
 	kserve->may_open = true;
@@ -398,8 +458,9 @@ static struct grpc_room *make_room(void)
 	kserve->next = room_next;
 	kserve->count = room_count;
 	kserve->tell = room_tell;
-	layouts[0] = kserve_layout_of(kserve, "m", &described);
-	layouts[1] = kserve_layout_of(kserve, "n", &described_raw);
+	layouts[0] = kserve_layout_of(kserve, "m", &described, ROWS);
+	layouts[1] = kserve_layout_of(kserve, "n", &described_raw, ROWS);
+	layouts[2] = kserve_layout_of(kserve, "b", &described_rows, ROWS);
 	require(grpc_room_init(room, kserve, SESSIONS, STREAMS) == 0, "there is memory");
 	return room;
 }
@@ -415,7 +476,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		room = make_room();
 	room->kserve->serving = (data[2] & 1) == 0;
 	room->kserve->may_begin = (data[2] & 2) == 0;
-	room->kserve->service_of_connection = (data[2] & 4) != 0;
+	room->kserve->service_of_connection = (data[2] >> 2 & 3) % SERVICES;
 	memset(room->kserve->seen, 0, sizeof(room->kserve->seen));
 	memset(room->kserve->front_calls, 0, sizeof(room->kserve->front_calls));
 	fresh = converse(room, data[1], data + 3, size - 3, 0);

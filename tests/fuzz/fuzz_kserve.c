@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Bytes as the JSON of an infer request. The first two are the seed of the cuts, the third the room
- * for values that come before their description. Whole and cut give the same description, tensors
- * and refusals; kserve_reader.c checks that each byte of a tensor is written once.
+ * for values that come before their description; 255: it is one of the text extension. Whole and
+ * cut give the same description, tensors and refusals; kserve_reader.c checks that each byte of a
+ * tensor is written once.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,6 +53,7 @@ static void compare(const struct kserve_reader *a, const struct kserve_reader *b
 			x->id_length == y->id_length && memcmp(x->id, y->id, x->id_length) == 0 &&
 			x->binary_bytes == y->binary_bytes,
 		"cuts change the parameters");
+	require(x->text_bytes == y->text_bytes, "cuts change the length of the text");
 	require(x->outputs == y->outputs &&
 			memcmp(x->output, y->output, x->outputs * sizeof(x->output[0])) == 0,
 		"cuts change the outputs");
@@ -68,6 +70,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	seed = data[0] | (uint32_t)data[1] << 8;
 	kserve_reader_init(&whole, TENSOR_MAX, data[2], KSERVE_RUN_MIN);
 	kserve_reader_init(&cut, TENSOR_MAX, data[2], KSERVE_RUN_MIN + seed % 100);
+	if (data[2] == UINT8_MAX) {
+		kserve_reader_read_text(&whole);
+		kserve_reader_read_text(&cut);
+	}
 	data += 3;
 	size -= 3;
 	kserve_reader_take(&whole, (const char *)data, size);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Bytes as a client's stream for the framing kserve, through placement.c as the owner of a
- * connection does it, for a service with two inputs and one that takes raw bodies. Three bytes
- * of options come first: seed of the cuts, the reply, whether workers are there and whose
- * connection it is. However the rest is cut, and if it was seen before, the same requests have the
- * same bytes, each byte is written once, the answers are the same, and all memory comes back.
+ * connection does it, for a service with two inputs, one that takes raw bodies, one of text
+ * whose replies come in pieces, one with strings in front of other outputs, and one that takes
+ * batches. Three bytes of options come first: seed of the cuts, the reply and
+ * its pieces, whether workers are there and whose connection it is. However the rest is cut, and
+ * if it was seen before, the same requests have the same bytes, each byte is written once, the
+ * answers are the same, and all memory comes back.
  */
 #include <stddef.h>
 #include <stdio.h>
@@ -48,8 +50,42 @@ static const struct model_description described_raw = {
 	.output = {{.name = "c", .datatype = DATATYPE_UINT8, .rank = 1, .shape = {-1}}},
 };
 
+static const struct model_description described_text = {
+	.version = "1",
+	.n_inputs = 1,
+	.n_outputs = 1,
+	.input = {{.name = "a", .datatype = DATATYPE_BYTES, .rank = 1, .shape = {1}}},
+	.output = {{.name = "c", .datatype = DATATYPE_BYTES, .rank = 1, .shape = {1}}},
+};
+
+static const struct model_description described_strings = {
+	.version = "1",
+	.n_inputs = 3,
+	.n_outputs = 3,
+	.input = {{.name = "a", .datatype = DATATYPE_BYTES, .rank = 1, .shape = {2}},
+		  {.name = "b", .datatype = DATATYPE_UINT16, .rank = 1, .shape = {2}},
+		  {.name = "c", .datatype = DATATYPE_BYTES, .rank = 1, .shape = {1}}},
+	.output = {{.name = "d", .datatype = DATATYPE_BYTES, .rank = 1, .shape = {2}},
+		   {.name = "e", .datatype = DATATYPE_UINT16, .rank = 1, .shape = {2}},
+		   {.name = "f", .datatype = DATATYPE_BYTES, .rank = 1, .shape = {1}}},
+};
+
+static const struct model_description described_rows = {
+	.version = "1",
+	.batch = true,
+	.n_inputs = 2,
+	.n_outputs = 2,
+	.input = {{.name = "a", .datatype = DATATYPE_UINT16, .rank = 2, .shape = {-1, 3}},
+		  {.name = "b", .datatype = DATATYPE_UINT8, .rank = 2, .shape = {-1, 2}}},
+	.output = {{.name = "c", .datatype = DATATYPE_UINT16, .rank = 2, .shape = {-1, 3}},
+		   {.name = "d", .datatype = DATATYPE_UINT8, .rank = 2, .shape = {-1, 2}}},
+};
+
+#define ROWS 4
+
 struct asked {
-	bool begun, named, answered, told;
+	uint32_t rows;
+	bool begun, named, answered, told, text, streams;
 	uint64_t tag, size, placed;
 	uint8_t bytes[MAX_REQUEST], written[MAX_REQUEST];
 };
@@ -65,8 +101,10 @@ struct owner {
 	uint32_t n_log;
 };
 
-/* Two services with one address: "m" and "n". */
-static struct kserve_layout *layouts[2];
+/* Services with one address: "m", "n", "t", "s" and "b". */
+#define SERVICES 5
+static const char names[] = "mntsb";
+static struct kserve_layout *layouts[SERVICES];
 
 static void room_select(struct kserve_room *room, uint16_t service)
 {
@@ -77,15 +115,17 @@ static void room_select(struct kserve_room *room, uint16_t service)
 
 static bool room_find(struct kserve_room *room, const char *model)
 {
-	if (strcmp(model, "m") != 0 && strcmp(model, "n") != 0)
+	const char *at = model[0] == '\0' || model[1] != '\0' ? NULL : strchr(names, model[0]);
+
+	if (at == NULL)
 		return false;
-	room_select(room, model[0] == 'n');
+	room_select(room, (uint16_t)(at - names));
 	return true;
 }
 
 static bool room_next(struct kserve_room *room)
 {
-	room_select(room, room->service == 0);
+	room_select(room, (room->service + 1) % SERVICES);
 	return room->service != room->service_of_connection;
 }
 
@@ -116,44 +156,101 @@ static void owner_say(struct owner *o, const void *bytes, uint32_t n)
 	o->n_log += n;
 }
 
-static void owner_reply(struct owner *o, uint32_t number, struct stream_reply reply)
+/* Writes a chunk to <text>, behind the <n> bytes of those before. Returns the bytes. */
+static uint32_t owner_rewrite(struct owner *o, struct stream_reply *reply, const uint8_t *bytes,
+			      uint8_t *text, uint32_t n, bool *waits)
 {
-	const struct stream_framing *framing = o->placement.framing;
-	static uint8_t text[1u << 18];
-	uint8_t *head = malloc(framing->head_max);
-	struct asked *a = &o->asked[number];
-	uint32_t n = 0, calls = 0;
+	uint32_t calls = 0;
 
-	reply.request = number;
-	reply.tag = a->tag;
-	if (reply.notice == 0 && !o->rewrites && framing->keeps(&o->placement.stream, &reply))
-		memcpy(text, a->bytes, n = reply.length);
-	while (reply.notice == 0 && n == 0) {
+	if (reply->notice == 0 && n == 0 && !o->rewrites &&
+	    o->placement.framing->keeps(&o->placement.stream, reply)) {
+		memcpy(text, bytes, reply->length);
+		return reply->length;
+	}
+	while (reply->notice == 0) {
 		/* A few bytes lie in a row, as in packets. */
-		uint32_t left = reply.length - reply.taken, row = left < 100 ? left : 100;
+		uint32_t left = reply->length - reply->taken, row = left < 100 ? left : 100;
 		struct stream_rewritten done;
 
-		require(reply.taken <= reply.length, "it wants bytes of the reply");
-		done = framing->rewrite(&o->placement.stream, &reply, a->bytes + reply.taken, row,
-					text + n, 2048);
+		require(reply->taken <= reply->length, "it wants bytes of the reply");
+		done = o->placement.framing->rewrite(&o->placement.stream, reply,
+						     bytes + reply->taken, row, text + n, 2048);
 		n += done.length;
 		require(done.length <= 2048 && ++calls < 2000, "an answer ends");
 		if (done.done && done.keeps) {
-			memcpy(text + n, a->bytes, reply.length);
-			n += reply.length;
+			memcpy(text + n, bytes, reply->length);
+			n += reply->length;
 		}
+		*waits = done.waits;
 		if (done.done)
 			break;
 	}
-	reply.length = reply.notice != 0 ? 0 : n;
-	struct stream_piece piece = framing->reply(&o->placement.stream, &reply, head);
+	return n;
+}
 
-	require(piece.last && piece.head <= framing->head_max, "one piece");
-	owner_say(o, head, piece.head);
-	if (reply.notice == 0)
-		owner_say(o, text, n);
-	a->answered = true;
-	o->closed |= piece.closes;
+/* The next piece of a text, as one element of BYTES. Returns its length. */
+static uint32_t owner_cut(const struct asked *a, uint32_t piece, uint32_t pieces, uint8_t *to)
+{
+	uint32_t all = (uint32_t)a->size - 4, from = all / pieces * piece,
+		 n = piece == pieces - 1 ? all - from : all / pieces;
+
+	memcpy(to, &n, 4);
+	memcpy(to + 4, a->bytes + 4 + from, n);
+	return n + 4;
+}
+
+static void owner_beat(struct owner *o, const struct asked *a, uint8_t *at)
+{
+	if (a->streams)
+		owner_say(o, at, o->placement.framing->beat(&o->placement.stream, a->tag, at));
+}
+
+static void owner_reply(struct owner *o, uint32_t number, struct stream_reply reply)
+{
+	const struct stream_framing *framing = o->placement.framing;
+	struct asked *a = &o->asked[number];
+	uint32_t pieces = a->text && reply.notice == 0 ? 1 + (o->reply >> 2 & 3) : 1, n = 0;
+	static uint8_t text[1u << 18], chunk[MAX_REQUEST];
+	uint8_t *head = malloc(framing->head_max);
+	uint32_t ends[ROWS];
+
+	for (uint32_t i = 0; i < a->rows; i++)
+		ends[i] = (uint32_t)a->size / a->rows * (i + 1);
+	for (uint32_t i = 0; i < pieces && !a->answered; i++) {
+		struct stream_reply r = {.request = number,
+					 .tag = a->tag,
+					 .chunk = i,
+					 .more = i < pieces - 1,
+					 .length = reply.length,
+					 .rows = a->rows,
+					 .ends = ends,
+					 .failed = reply.notice != 0 ? a->rows : 0,
+					 .notice = reply.notice};
+		bool waits = false;
+
+		if (pieces > 1)
+			r.length = owner_cut(a, i, pieces, chunk);
+		if (o->reply & 16 && i == pieces - 1 && i > 0)
+			r.notice = 5;
+		if (o->reply & 32)
+			owner_beat(o, a, head);
+		n = owner_rewrite(o, &r, pieces > 1 ? chunk : a->bytes, text, n, &waits);
+		if (waits)
+			continue;
+		r.length = r.notice != 0 ? 0 : n;
+		r.more &= r.notice == 0;
+
+		struct stream_piece piece = framing->reply(&o->placement.stream, &r, head);
+
+		require(piece.last && piece.head <= framing->head_max, "one piece");
+		owner_say(o, head, piece.head);
+		if (r.notice == 0)
+			owner_say(o, text, n);
+		n = 0;
+		a->answered = !r.more;
+		o->closed |= piece.closes;
+	}
+	require(a->answered, "the last piece is the end");
 	free(head);
 }
 
@@ -194,6 +291,22 @@ static void owner_write(struct owner *o, uint32_t number, uint64_t offset, const
 	a->placed += n;
 }
 
+/* Bytes of a tensor of a batch go row by row. */
+static void owner_produce(struct owner *o, const struct stream_action *action)
+{
+	uint32_t each = action->bytes.each;
+	uint64_t offset = action->bytes.offset;
+
+	if (each == 0)
+		return owner_write(o, action->request, offset, action->bytes.at,
+				   action->bytes.length);
+	for (uint32_t i = 0; i < action->bytes.length; i++, offset++)
+		owner_write(o, action->request,
+			    offset / each * action->bytes.row + action->bytes.within +
+				    offset % each,
+			    action->bytes.at + i, 1);
+}
+
 static void owner_act(void *context, const struct stream_action *action)
 {
 	struct owner *o = context;
@@ -202,9 +315,14 @@ static void owner_act(void *context, const struct stream_action *action)
 	switch (action->kind) {
 	case STREAM_BEGIN:
 		require(!a->begun && action->begin.size <= MAX_REQUEST, "it begins once");
-		require(action->begin.service == 1 || action->begin.service == 2,
+		require(action->begin.service >= 1 && action->begin.service <= SERVICES,
 			"it has a service");
 		a->begun = true;
+		a->rows = action->begin.rows > 1 ? action->begin.rows : 0;
+		require(a->rows <= ROWS && (a->rows == 0 || a->size % a->rows == 0),
+			"rows have one length");
+		a->text = action->begin.service == 3;
+		a->streams = action->begin.streams;
 		a->size = action->begin.size;
 		a->tag = action->begin.tag;
 		return;
@@ -220,8 +338,7 @@ static void owner_act(void *context, const struct stream_action *action)
 		return;
 	}
 	case STREAM_PRODUCE:
-		return owner_write(o, action->request, action->bytes.offset, action->bytes.at,
-				   action->bytes.length);
+		return owner_produce(o, action);
 	case STREAM_END:
 		require(a->begun && action->size > 0 && action->size <= a->size, "it has its size");
 		a->size = action->size;
@@ -291,7 +408,8 @@ static struct owner converse(struct kserve_room *room, uint8_t reply, const uint
 	owner_expect_told(&o);
 	placement_fini(&o.placement);
 	require(TAILQ_EMPTY(&room->readers), "readers come back");
-	require(layouts[0]->users == 1 && layouts[1]->users == 1, "models come back");
+	for (unsigned int i = 0; i < SERVICES; i++)
+		require(layouts[i]->users == 1, "models come back");
 	return o;
 }
 
@@ -308,8 +426,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < 3 || size > 8192)
 		return 0;
 	if (room == NULL) {
-		room = malloc(kserve_room_bytes(READERS, ASKED, 2));
-		kserve_room_init(room, READERS, ASKED, 2);
+		room = malloc(kserve_room_bytes(READERS, ASKED, SERVICES));
+		kserve_room_init(room, READERS, ASKED, SERVICES);
 		room->version = "1";
 		room->max_request = MAX_REQUEST;
 		room->find = room_find;
@@ -317,10 +435,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		room->count = room_count;
 		room->tell = room_tell;
 		memset(room->date, '-', sizeof(room->date));
-		layouts[0] = kserve_layout_of(room, "m", &described);
-		layouts[1] = kserve_layout_of(room, "n", &described_raw);
+		layouts[0] = kserve_layout_of(room, "m", &described, ROWS);
+		layouts[1] = kserve_layout_of(room, "n", &described_raw, ROWS);
+		layouts[2] = kserve_layout_of(room, "t", &described_text, ROWS);
+		layouts[3] = kserve_layout_of(room, "s", &described_strings, ROWS);
+		layouts[4] = kserve_layout_of(room, "b", &described_rows, ROWS);
 	}
-	room->service_of_connection = data[2] >> 1 & 1;
+	room->service_of_connection = (data[2] >> 1 & 7) % SERVICES;
 	room->serving = (data[2] & 1) == 0;
 	memset(room->seen, 0, sizeof(room->seen));
 	memset(room->front, 0, sizeof(room->front));

@@ -102,10 +102,10 @@ Test(model_load, a_plug_in_of_abi_2_is_loaded_and_undescribed)
 Test(model_load, other_abis_are_refused_by_number)
 {
 	cr_assert_eq(load(PLUGIN_ABI1), -EINVAL);
-	cr_expect_not_null(strstr(error, "has ABI 1, this agent takes 2 to 3; build it against"),
+	cr_expect_not_null(strstr(error, "has ABI 1, this agent takes 2 to 4; build it against"),
 			   "%s", error);
-	cr_assert_eq(load(PLUGIN_ABI4), -EINVAL);
-	cr_expect_not_null(strstr(error, "has ABI 4, this agent takes 2 to 3"), "%s", error);
+	cr_assert_eq(load(PLUGIN_ABI5), -EINVAL);
+	cr_expect_not_null(strstr(error, "has ABI 5, this agent takes 2 to 4"), "%s", error);
 }
 
 Test(model_load, a_plug_in_describes_its_tensors)

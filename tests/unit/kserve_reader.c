@@ -26,6 +26,19 @@ void kserve_reader_init(struct kserve_reader *r, uint32_t tensor_max, uint32_t e
 	kserve_infer_init(&r->infer, tensor_max, r->early, early_room);
 }
 
+static void reader_add_tensor(struct kserve_reader *r, uint32_t i)
+{
+	r->tensor[i] = calloc(1, r->tensor_max);
+	r->written[i] = calloc(1, r->tensor_max);
+}
+
+void kserve_reader_read_text(struct kserve_reader *r)
+{
+	r->infer.is_text = true;
+	r->inputs = 1;
+	reader_add_tensor(r, 0);
+}
+
 void kserve_reader_fini(struct kserve_reader *r)
 {
 	for (int i = 0; i < KSERVE_TENSORS_MAX; i++) {
@@ -42,8 +55,7 @@ static void reader_describe(struct kserve_reader *r, const struct kserve_run *ru
 
 	reader_require(run->input == r->inputs++, "inputs are described in order, once");
 	reader_require(input->name[0] != '\0' && input->type != KSERVE_NO_TYPE, "it is described");
-	r->tensor[run->input] = calloc(1, r->tensor_max);
-	r->written[run->input] = calloc(1, r->tensor_max);
+	reader_add_tensor(r, run->input);
 }
 
 static void reader_place(struct kserve_reader *r, const struct kserve_run *run)
@@ -96,6 +108,12 @@ void kserve_reader_end(struct kserve_reader *r)
 		       "a refusal has a status");
 	if (r->step == KSERVE_REFUSED)
 		return;
+	if (r->infer.is_text) {
+		for (uint64_t at = 0; at < r->tensor_max; at++)
+			reader_require(r->written[0][at] == (at < r->infer.text_bytes),
+				       "the text is complete");
+		return;
+	}
 	reader_require(r->inputs == r->infer.inputs, "each input was described");
 	for (uint32_t i = 0; i < r->inputs; i++)
 		reader_check_tensor(r, i);

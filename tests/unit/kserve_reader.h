@@ -26,6 +26,8 @@ struct kserve_reader {
 /* <tensor_max>: bytes that a tensor may have. */
 void kserve_reader_init(struct kserve_reader *r, uint32_t tensor_max, uint32_t early_room,
 			uint32_t run_room);
+/* The next bytes are the first ones of a request of text, which becomes tensor 0. */
+void kserve_reader_read_text(struct kserve_reader *r);
 void kserve_reader_fini(struct kserve_reader *r);
 
 /* The next bytes. Nothing happens after a refusal. */

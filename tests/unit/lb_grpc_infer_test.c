@@ -190,3 +190,21 @@ Test(lb_grpc_infer, what_is_not_valid_is_refused_with_its_reason)
 		}
 	}
 }
+
+/* The name of a sequence, cut anywhere, is its number as in JSON; a number is itself. */
+Test(lb_grpc_infer, sequences)
+{
+	static const char named[] = "\x0a\1m\x22\x15\x0a\x0bsequence_id\x12\6\x1a\4user";
+	static const char numbered[] = "\x0a\1m\x22\x12\x0a\x0bsequence_id\x12\3\x10\xac\2";
+	static const char unnamed[] = "\x0a\1m\x22\x11\x0a\x0bsequence_id\x12\2\x1a\0";
+
+	for (size_t part = 1; part < sizeof(named); part++) {
+		struct grpc_reader *r = read_parts(named, sizeof(named) - 1, part, 64);
+
+		cr_expect_eq(r->said.sequence, kserve_infer_sequence(KSERVE_SEQUENCE, "user", 4));
+		r = read_parts(numbered, sizeof(numbered) - 1, part, 64);
+		cr_expect_eq(r->said.sequence, 300);
+		r = read_parts(unnamed, sizeof(unnamed) - 1, part, 64);
+		cr_expect_eq(r->said.sequence, 0);
+	}
+}

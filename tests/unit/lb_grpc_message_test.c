@@ -194,6 +194,7 @@ Test(lb_grpc_message, an_answer_in_a_stream_is_wrapped)
 		.output =
 			{{.name = "c", .type = KSERVE_UINT8, .dims = 1, .shape = {3}, .bytes = 3}},
 	};
+	struct kserve_answer end = {.model = "m", .version = ""};
 	uint8_t at[GRPC_HEAD_MAX];
 
 	cr_expect_eq(grpc_write_answer(&answer, true, at), 5 + 2 + 18);
@@ -202,6 +203,17 @@ Test(lb_grpc_message, an_answer_in_a_stream_is_wrapped)
 			    "c\x12\5UINT8\x1a\1\3",
 			    25),
 		     0);
+	/* The empty one behind the last piece says that it is. */
+	end.final = KSERVE_FINAL;
+	cr_expect_eq(grpc_write_answer(&end, true, at), 5 + 2 + 3 + 29);
+	cr_expect_eq(memcmp(at,
+			    "\0\0\0\0\x22\x12\x20\x0a\1m\x22\x1b\x0a\x15triton_final_response"
+			    "\x12\2\x08\1",
+			    5 + 2 + 3 + 29),
+		     0);
+	end.final = KSERVE_FINAL_FOLLOWS;
+	cr_expect_eq(grpc_write_answer(&end, true, at), 5 + 2 + 3 + 29);
+	cr_expect_eq(memcmp(at + 35, "\x12\2\x08\0", 4), 0);
 	cr_expect_eq(grpc_write_stream_error("no", at, 64), 9);
 	cr_expect_eq(memcmp(at, "\0\0\0\0\4\x0a\2no", 9), 0);
 }

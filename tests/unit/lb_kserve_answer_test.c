@@ -251,3 +251,51 @@ Test(lb_kserve_answer, errors)
 		free(exact);
 	}
 }
+
+/* The text of elements, and of tensors: what is cut between them is joined. */
+Test(lb_kserve_answer, text_of_several_tensors)
+{
+	static const struct {
+		const char *bytes;
+		uint32_t n;
+	} tensors[] = {{"\2\0\0\0a\"\0\0\0\0\1\0\0\0\xe4", 15},
+		       {"\1\0\0\0\xb8\2\0\0\0\xad\xff", 11},
+		       {"", 0},
+		       {"\1\0\0\0\xc3", 5}};
+
+	for (size_t step = 1; step < 20; step++) {
+		struct kserve_writer w = {0};
+		char text[64];
+		struct json_out o = {text, text + sizeof(text), false};
+
+		for (size_t i = 0; i < sizeof(tensors) / sizeof(tensors[0]); i++) {
+			const uint8_t *at = (const uint8_t *)tensors[i].bytes,
+				      *end = at + tensors[i].n;
+
+			w.tensor_left = tensors[i].n;
+			while (at < end)
+				kserve_answer_text(&w, &at,
+						   (size_t)(end - at) < step ? end : at + step, &o);
+			cr_assert_eq(w.tensor_left, 0);
+			cr_assert(!w.failed);
+		}
+		kserve_answer_text_end(&w, &o);
+		*o.at = '\0';
+		cr_assert_str_eq(text, "a\\\"\xe4\xb8\xad\xef\xbf\xbd\xef\xbf\xbd", "%zu", step);
+	}
+}
+
+Test(lb_kserve_answer, no_text)
+{
+	static const char *const wrong[] = {"\5\0\0\0abcd", "\1\0\0\0abcd"};
+
+	for (size_t i = 0; i < 2; i++) {
+		struct kserve_writer w = {.tensor_left = 8};
+		const uint8_t *at = (const uint8_t *)wrong[i];
+		char text[64];
+		struct json_out o = {text, text + sizeof(text), false};
+
+		kserve_answer_text(&w, &at, at + 8, &o);
+		cr_assert(w.failed);
+	}
+}

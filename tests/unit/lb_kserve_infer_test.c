@@ -90,6 +90,58 @@ static void expect_bad_values(const char *type, const char *shape, const char *v
 	expect_refused(text, 400, want);
 }
 
+/* --- Triton's text extension --- */
+
+/* Cut at each byte, <json> is refused with <error>, or has <text> if that is NULL. */
+static void expect_text(const char *json, const char *text, const char *error)
+{
+	size_t n = strlen(json);
+
+	for (size_t cut = 0; cut <= n; cut++) {
+		struct kserve_reader r;
+
+		kserve_reader_init(&r, 300, 0, KSERVE_RUN_MIN);
+		kserve_reader_read_text(&r);
+		kserve_reader_take(&r, json, cut);
+		kserve_reader_take(&r, json + cut, n - cut);
+		kserve_reader_end(&r);
+		if (error != NULL) {
+			cr_assert_str_eq(r.infer.error, error, "%s cut at %zu", json, cut);
+		} else {
+			cr_assert_eq(r.step, KSERVE_MORE, "%s: %s", json, r.infer.error);
+			cr_assert_eq(r.infer.text_bytes, strlen(text), "%s cut at %zu", json, cut);
+			cr_assert_eq(memcmp(r.tensor[0], text, strlen(text)), 0, "%s", json);
+			cr_assert_eq(r.infer.timeout_us, 7);
+		}
+		kserve_reader_fini(&r);
+	}
+}
+
+Test(lb_kserve_infer, a_text)
+{
+	expect_text("{\"text_input\":\"a\\u00e9\\ud83d\\ude00\\n\",\"parameters\":{\"timeout\":7}}",
+		    "a\xc3\xa9\xf0\x9f\x98\x80\n", NULL);
+	expect_text("{\"parameters\":{\"timeout\":7,\"text_input\":\"no\"},\"inputs\":7,"
+		    "\"outputs\":[\"no\"],\"text_input\":\"\"}",
+		    "", NULL);
+	expect_text("{\"parameters\":{}}", NULL, "no text_input");
+	expect_text("{\"text_input\":null}", NULL, "text_input: expected a string");
+	expect_text("{\"text_input\":\"a\",\"text_input\":\"a\"}", NULL,
+		    "text_input: is there twice");
+	/* For others it is a member that is not known. */
+	expect_refused("{\"text_input\":{\"a\":1}}", 400, "no inputs");
+}
+
+Test(lb_kserve_infer, a_text_that_is_too_long)
+{
+	char json[400];
+
+	memset(json, 'x', sizeof(json));
+	memcpy(json, "{\"text_input\":\"", 15);
+	memcpy(json + 15 + 301, "\"}", 3);
+	expect_text(json, NULL, "text_input: more than 300 bytes");
+}
+
 Test(lb_kserve_infer, a_request_with_everything)
 {
 	struct kserve_reader r;

@@ -50,7 +50,7 @@ static void setup(void)
 	room->find = find;
 	room->next = next;
 	memset(room->date, 'd', sizeof(room->date));
-	room->layout = layout = kserve_layout_of(room, "m", &described);
+	room->layout = layout = kserve_layout_of(room, "m", &described, 1);
 	stream = (struct stream){.position = 1000};
 	settings = (struct stream_settings){.max_request = LIMIT, .kserve = room};
 }
@@ -64,15 +64,17 @@ static void teardown(void)
 
 TestSuite(lb_kserve_seen, .init = setup, .fini = teardown);
 
-/* A request of <bytes> bytes; <more> are fields of its head, <json> members of its JSON. */
-static uint32_t write_request(char *at, uint32_t bytes, const char *more, const char *json)
+/* A request of <bytes> bytes, as <shape> says; <more> are fields of its head, <json> members of its
+ * JSON. */
+static uint32_t write_shape(char *at, const char *shape, uint32_t bytes, const char *more,
+			    const char *json)
 {
 	char text[512];
 	int n = sprintf(text,
-			"{%s\"inputs\":[{\"name\":\"x\",\"shape\":[%u],\"datatype\":\"UINT8\","
+			"{%s\"inputs\":[{\"name\":\"x\",\"shape\":[%s],\"datatype\":\"UINT8\","
 			"\"parameters\":{\"binary_data_size\":%u}}],"
 			"\"parameters\":{\"binary_data_output\":true}}",
-			json, bytes, bytes);
+			json, shape, bytes);
 
 	n = sprintf(at,
 		    "POST /v2/models/m/infer HTTP/1.1\r\nHost: models.example.org:8000\r\n%s"
@@ -80,6 +82,14 @@ static uint32_t write_request(char *at, uint32_t bytes, const char *more, const 
 		    more, n, n + (int)bytes, text);
 	memset(at + n, 'x', bytes);
 	return n + bytes;
+}
+
+static uint32_t write_request(char *at, uint32_t bytes, const char *more, const char *json)
+{
+	char shape[16];
+
+	snprintf(shape, sizeof(shape), "%u", bytes);
+	return write_shape(at, shape, bytes, more, json);
 }
 
 /* Reads it. Returns the tag of the request; <calls> says how many calls of read() it took, <kind>
@@ -123,16 +133,24 @@ static uint64_t read_request(const char *at, uint32_t n, unsigned int *calls, ui
 	return tag;
 }
 
-static uint8_t kind_of(uint32_t bytes, const char *more, const char *json)
+static uint8_t kind_of_shape(const char *shape, uint32_t bytes, const char *more, const char *json)
 {
 	char text[8192];
-	uint32_t n = write_request(text, bytes, more, json);
+	uint32_t n = write_shape(text, shape, bytes, more, json);
 	unsigned int calls;
 	uint8_t kind;
 
 	read_request(text, n, &calls, &kind);
 	cr_expect(kind != STREAM_REQUEST || calls == 1, "one call reads it");
 	return kind;
+}
+
+static uint8_t kind_of(uint32_t bytes, const char *more, const char *json)
+{
+	char shape[16];
+
+	snprintf(shape, sizeof(shape), "%u", bytes);
+	return kind_of_shape(shape, bytes, more, json);
 }
 
 Test(lb_kserve_seen, the_same_again)
@@ -158,6 +176,21 @@ Test(lb_kserve_seen, what_must_not_be_remembered)
 		stream_kserve.release(&stream);
 		stream = (struct stream){.position = 1000};
 	}
+}
+
+/* A batch is several requests, also when it is the same again. */
+Test(lb_kserve_seen, batches_are_read_each_time)
+{
+	struct model_description rows = described;
+
+	rows.batch = true;
+	rows.input[0].rank = rows.output[0].rank = 2;
+	rows.input[0].shape[1] = rows.output[0].shape[1] = 10;
+	layout = kserve_layout_of(room, "m", &rows, 4);
+	for (unsigned int i = 0; i < 2; i++)
+		cr_expect_eq(kind_of_shape("2,10", 20, "", ""), STREAM_BEGIN);
+	cr_expect_eq(kind_of_shape("1,10", 10, "", ""), STREAM_BEGIN);
+	cr_expect_eq(kind_of_shape("1,10", 10, "", ""), STREAM_REQUEST);
 }
 
 Test(lb_kserve_seen, deadlines_and_ids_are_those_of_then)
@@ -196,7 +229,7 @@ Test(lb_kserve_seen, not_when_things_have_changed)
 	room->serving = true;
 	/* The memory of a model that went is another one's. */
 	kserve_layout_leave(room, old);
-	layout = kserve_layout_of(room, "m", &described);
+	layout = kserve_layout_of(room, "m", &described, 1);
 	cr_expect_eq(layout, old);
 	cr_expect_eq(kind_of(700, "", ""), STREAM_BEGIN);
 }

@@ -41,7 +41,7 @@ static struct kserve_room *make_room(void)
 	room->streams_max = 4;
 	room->max_request = 1000;
 	room->model = "m";
-	room->layout = kserve_layout_of(room, "m", &described);
+	room->layout = kserve_layout_of(room, "m", &described, 1);
 	cr_assert_eq(grpc_room_init(grpc, room, 8, 4), 0);
 	return room;
 }

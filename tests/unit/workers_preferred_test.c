@@ -227,3 +227,35 @@ Test(workers_preferred, of_a_maglev_flow_has_the_same_second_choice_each_time)
 	cr_expect_gt(used, 4, "flows that prefer one worker go to %u others", used);
 	workers_pick_table_destroy(table);
 }
+
+/* A session's worker is the same as long as it is there, and only its sessions move when it goes.
+ */
+Test(workers_preferred, of_a_session_moves_only_when_it_goes)
+{
+	for (enum pick_policy policy = 0; policy < PICK_POLICIES; policy++) {
+		struct pick_table *table;
+		uint16_t before[1000];
+		unsigned int of[8] = {0};
+
+		workers_pool_destroy(pool);
+		pool = workers_pool_create();
+		table = table_of(8, policy);
+		for (uint32_t i = 0; i < 1000; i++) {
+			before[i] = workers_preferred_of_session(table, i * 2654435761u);
+			cr_assert(workers_pick_table_has(table, before[i]));
+			of[before[i]]++;
+		}
+		for (unsigned int i = 0; i < 8; i++)
+			cr_expect(of[i] > 60 && of[i] < 200, "worker %u: %u of 1000", i, of[i]);
+		/* Maglev has a table of its own, which is made anew. */
+		if (policy != PICK_MAGLEV)
+			table->n--;
+		for (uint32_t i = 0; i < 1000 && policy != PICK_MAGLEV; i++) {
+			uint16_t now_at = workers_preferred_of_session(table, i * 2654435761u);
+
+			cr_assert(now_at == before[i] || before[i] == table->worker[table->n]);
+			cr_assert(now_at != table->worker[table->n]);
+		}
+		workers_pick_table_destroy(table);
+	}
+}

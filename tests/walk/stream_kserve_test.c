@@ -70,6 +70,11 @@ static void add_chunked(struct text *t, const char *head, const char *json, bool
 	"{\"inputs\":[{\"data\":[1,2],\"name\":\"b\",\"shape\":[2],\"datatype\":\"UINT8\"},"       \
 	"{\"name\":\"a\",\"shape\":[2],\"datatype\":\"FP32\",\"parameters\":{\"binary_data_size\"" \
 	":8}}],\"outputs\":[{\"name\":\"d\"}]}"
+#define WITH_STRINGS                                                                               \
+	"{\"inputs\":[{\"name\":\"a\",\"shape\":[2],\"datatype\":\"BYTES\",\"data\":[\"\",\"\"]}," \
+	"{\"name\":\"b\",\"shape\":[2],\"datatype\":\"UINT16\",\"data\":[7,8]},"                   \
+	"{\"name\":\"c\",\"shape\":[],\"datatype\":\"BYTES\",\"data\":[\"\"]},"                    \
+	"{\"name\":\"d\",\"shape\":[0],\"datatype\":\"UINT8\",\"data\":[]}]}"
 #define BINARY                                                                                     \
 	"{\"inputs\":[{\"name\":\"a\",\"shape\":[2],\"datatype\":\"FP32\",\"parameters\":"         \
 	"{\"binary_data_size\":8}},{\"name\":\"b\",\"shape\":[4],\"datatype\":\"UINT8\","          \
@@ -406,6 +411,127 @@ WALK(much_text_takes_many_turns)
 	walk_destroy(w);
 }
 
+/* Outputs of BYTES in front of others: where these begin is in the reply, which is cut into
+ * packets. */
+WALK(outputs_behind_strings)
+{
+	static struct model_description strings = {
+		.version = "1",
+		.n_inputs = 4,
+		.n_outputs = 4,
+		.input = {{.name = "a", .datatype = DATATYPE_BYTES, .rank = 1, .shape = {2}},
+			  {.name = "b", .datatype = DATATYPE_UINT16, .rank = 1, .shape = {2}},
+			  {.name = "c", .datatype = DATATYPE_BYTES, .rank = 0},
+			  {.name = "d", .datatype = DATATYPE_UINT8, .rank = 1, .shape = {-1}}},
+		.output = {{.name = "e", .datatype = DATATYPE_BYTES, .rank = 1, .shape = {2}},
+			   {.name = "f", .datatype = DATATYPE_UINT16, .rank = 1, .shape = {2}},
+			   {.name = "g", .datatype = DATATYPE_BYTES, .rank = 0},
+			   {.name = "h", .datatype = DATATYPE_UINT8, .rank = 1, .shape = {-1}}},
+	};
+	static const struct walk_worker_params roomy = {
+		.max_request = 65536, .max_reply = 65536, .room = 262144};
+	static const struct {
+		const char *bytes;
+		uint32_t n;
+	} wrong[] = {{"", 0},
+		     {"\1\0\0\0a", 5},
+		     {"\1\0\0\0a\xff\xff\xff\xff", 9},
+		     {"\0\0\0\0\0\0\0\0ab", 10},
+		     {"\0\0\0\0\0\0\0\0abcd\1\0\0\0", 16}};
+	struct walk *w = walk_create(&params);
+	struct walk_worker *v;
+	struct lb_registration r;
+	static char text[8192], long_text[3001];
+	struct http_client *c;
+
+	walk_worker_registration(w, &roomy, &r);
+	r.worker.min_request = 16;
+	r.worker.description = &strings;
+	v = walk_worker_register_as(w, &r);
+	walk_need(v != NULL && walk_worker_start(v), "%s", w->error);
+	memset(long_text, 'x', sizeof(long_text) - 1);
+	for (unsigned int i = 0; i < 30; i++) {
+		static char body[4096];
+		uint32_t n;
+
+		walk_context("%u", i);
+		n = sprintf(
+			body,
+			"{\"inputs\":[{\"name\":\"a\",\"shape\":[2],\"datatype\":\"BYTES\","
+			"\"data\":[\"%.*s\",\"\"]},{\"name\":\"b\",\"shape\":[2],\"datatype\":"
+			"\"UINT16\",\"data\":[7,8]},{\"name\":\"c\",\"shape\":[],\"datatype\":"
+			"\"BYTES\",\"data\":[\"yz\"]},{\"name\":\"d\",\"shape\":[3],\"datatype\":"
+			"\"UINT8\",\"data\":[1,2,3]}]%s}",
+			(int)i * 100, long_text,
+			i % 2 ? ",\"outputs\":[{\"name\":\"h\"},{\"name\":\"g\"}]" : "");
+		c = http_dial(w, 3000 + i);
+		http_say(c, text, sprintf(text, POST "Content-Length: %u\r\n\r\n%s", n, body));
+		http_wait(c);
+		walk_expect(strstr(c->got, "{\"name\":\"h\",\"datatype\":\"UINT8\",\"shape\":[3],"
+					   "\"data\":[1,2,3]}") != NULL &&
+				    strstr(c->got, "{\"name\":\"g\",\"datatype\":\"BYTES\","
+						   "\"shape\":[],\"data\":[\"yz\"]}") != NULL,
+			    "%s", c->got);
+		sprintf(text,
+			"\"data\":[\"%.*s\",\"\"]},{\"name\":\"f\",\"datatype\":\"UINT16\","
+			"\"shape\":[2],\"data\":[7,8]}",
+			(int)i * 100, long_text);
+		walk_expect(i % 2 || strstr(c->got, text) != NULL, "%s", c->got);
+		http_hang_up(c);
+	}
+	/* Replies that are too short for their lengths. */
+	v->answers = false;
+	for (size_t i = 0; i < RTE_DIM(wrong); i++) {
+		walk_context("reply %zu", i);
+		c = http_dial(w, 4000 + i);
+		http_say(c, text,
+			 sprintf(text, POST "Content-Length: %zu\r\n\r\n%s", strlen(WITH_STRINGS),
+				 WITH_STRINGS));
+		http_wait(c);
+		walk_need(v->n_requests == 1, "%s", c->got);
+		walk_answer(v, 0,
+			    &(struct walk_reply){.bytes = wrong[i].bytes, .n_bytes = wrong[i].n});
+		http_wait(c);
+		walk_expect(strncmp(c->got, "HTTP/1.1 500 ", 13) == 0, "%s", c->got);
+		http_hang_up(c);
+	}
+	walk_context("%s", "");
+	walk_destroy(w);
+}
+
+/* The load balancer stops: of the requests that it has the last one's answer says so. */
+WALK(answers_while_the_load_balancer_drains)
+{
+	static const char field[] = "\r\nConnection: close\r\n";
+	struct walk *w = walk_create(&params);
+	struct walk_worker *v = kserve_worker(w);
+	struct http_client *c = http_dial(w, 3000);
+	static struct text t;
+	char *first, *second;
+
+	v->answers = false;
+	t.n = 0;
+	add(&t, POST, BOTH_JSON, false, "", 0);
+	add(&t, POST, BOTH_JSON, false, "", 0);
+	http_say(c, t.at, t.n);
+	http_wait(c);
+	walk_need(v->n_requests == 2, "%u requests", v->n_requests);
+	edge_close_all(w->lb->lcore[0]);
+	/* In any order. */
+	walk_answer(v, 1, &(struct walk_reply){0});
+	http_wait(c);
+	walk_answer(v, 0, &(struct walk_reply){0});
+	http_wait(c);
+	first = strstr(c->got, "HTTP/1.1 200 OK\r\n");
+	walk_need(first != NULL, "%s", c->got);
+	second = strstr(first + 1, "HTTP/1.1 200 OK\r\n");
+	walk_need(second != NULL, "%s", c->got);
+	walk_expect(strstr(c->got, field) > second, "%s", c->got);
+	walk_expect(c->fin, "it does not close");
+	http_hang_up(c);
+	walk_destroy(w);
+}
+
 WALK(a_reply_that_is_none_of_the_model)
 {
 	struct walk *w = walk_create(&params);
@@ -425,8 +551,11 @@ WALK(a_reply_that_is_none_of_the_model)
 		walk_answer(v, 0,
 			    &(struct walk_reply){.bytes = "abcd", .n_bytes = 4, .more = i == 1});
 		http_wait(c);
-		walk_expect(strncmp(c->got, "HTTP/1.1 500 ", 13) == 0, "%s", c->got);
+		walk_expect(strncmp(c->got, i == 0 ? "HTTP/1.1 500 " : "HTTP/1.1 501 ", 13) == 0,
+			    "%s", c->got);
 	}
+	walk_pass(w, 5);
+	walk_expect(v->request[0].cancelled, "the worker is not told");
 	http_hang_up(c);
 	walk_destroy(w);
 }
@@ -580,6 +709,41 @@ WALK(calls_of_a_client_that_goes)
 		for (unsigned int i = 0; i < 20; i++)
 			walk_pass(w, 1);
 		walk_expect_eq(edge_held_packets(w->lb->lcore[0]), 0);
+	}
+	walk_context("%s", "");
+	walk_destroy(w);
+}
+
+/* The last frame of a large tensor has few bytes. None is copied, wherever its segments begin. */
+WALK(an_end_of_a_tensor_that_is_cut_anywhere)
+{
+	static const char message[] =
+		"\0\0\0\x0f\xd4\x0a\4echo\x1a\1x\x2a\xc\xa\1a\x12\4FP32\x1a\1\2"
+		"\x2a\xe\xa\1b\x12\5UINT8\x1a\2\xa0\x1f\x3a\x8\0\0\x80\x3f\0\0\0\x40"
+		"\x3a\xa0\x1f";
+	enum { HEAD = sizeof(message) - 1, TENSOR = 4000, END = 39 };
+	struct walk *w = walk_create(&params);
+	uint8_t bytes[HEAD + TENSOR];
+	static struct text t;
+
+	kserve_worker(w);
+	memcpy(bytes, message, HEAD);
+	for (uint32_t i = 0; i < TENSOR; i++)
+		bytes[HEAD + i] = i * 7 + i / 251;
+	text_preface(&t);
+	text_frame(&t, FRAME_HEADERS, FRAME_END_HEADERS, 1, GRPC_HEAD, sizeof(GRPC_HEAD) - 1);
+	text_frame(&t, FRAME_DATA, 0, 1, bytes, sizeof(bytes) - END);
+	text_frame(&t, FRAME_DATA, FRAME_END_STREAM, 1, bytes + sizeof(bytes) - END, END);
+	for (uint32_t cut = t.n - END - 9; cut < t.n; cut++) {
+		struct http_client *c = http_dial(w, 3000 + cut);
+
+		walk_context("cut at %u", cut);
+		http_say(c, t.at, cut);
+		http_say(c, t.at + cut, t.n - cut);
+		http_wait(c);
+		walk_expect_eq(text_count(c, bytes + HEAD, TENSOR), 1);
+		walk_expect_eq(walk_stats(w).payload_copies, 0);
+		http_hang_up(c);
 	}
 	walk_context("%s", "");
 	walk_destroy(w);

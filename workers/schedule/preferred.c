@@ -5,6 +5,34 @@
 /* Workers compared with a preferred one that has a credit, at most. */
 #define TRIES 8
 
+/* How much worker <worker> is wanted. */
+static uint32_t preferred_score(uint32_t hash, uint16_t worker)
+{
+	uint64_t x = ((uint64_t)hash << 16 | worker) * 0x9e3779b97f4a7c15;
+
+	x = (x ^ x >> 32) * 0xd6e8feb86659fd93;
+	return (uint32_t)(x >> 32);
+}
+
+uint16_t workers_preferred_of_session(const struct pick_table *table, uint32_t hash)
+{
+	uint16_t best = WORKER_NONE;
+	uint32_t most = 0;
+
+	if (table->policy == PICK_MAGLEV)
+		return workers_preferred(table, hash, WORKER_NONE);
+	for (unsigned int i = 0; i < table->n; i++) {
+		uint32_t score = preferred_score(hash, table->worker[i]);
+
+		if (best == WORKER_NONE || score > most ||
+		    (score == most && table->worker[i] < best)) {
+			best = table->worker[i];
+			most = score;
+		}
+	}
+	return best;
+}
+
 static float preferred_cost(const struct pick_table *table, uint16_t worker)
 {
 	return table->cost != NULL ? table->cost[worker] : 1;

@@ -36,6 +36,13 @@ static inline uint16_t workers_preferred(const struct pick_table *table, uint32_
 		       : WORKER_NONE;
 }
 
+/*
+ * The preferred worker of a session that no state is kept for: the same for all requests with this
+ * hash as long as it is in the table, and others' sessions stay where they are when it goes
+ * (rendezvous hashing; with maglev its entry). WORKER_NONE: the table is empty.
+ */
+uint16_t workers_preferred_of_session(const struct pick_table *table, uint32_t hash);
+
 /* True when <preferred> owes at most <percent> of the mean for its weight. Sums all workers once
  * per <now>, a time on any clock of the caller. */
 bool workers_preferred_is_within(const struct pick_table *table, const struct pick_load *load,

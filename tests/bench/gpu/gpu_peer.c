@@ -206,7 +206,7 @@ static void send_batch(struct agent_loop *loop, uint32_t n, uint64_t start)
 		const struct intake *r = &loop->request[i];
 		struct ring_reply *header = (void *)cpu_link_reply(link, r->slot);
 		struct mlx5_write write = cpu_link_answer(
-			link, r, sizeof(*header) + reply_length(loop, r), &loop->stats);
+			link, r, sizeof(*header) + reply_length(loop, r), 0, false, &loop->stats);
 
 		*header = (struct ring_reply){
 			.sequence = r->sequence,

@@ -119,8 +119,8 @@ static void answer(struct agent_loop *loop, uint32_t i, uint64_t now, uint32_t b
 		.length = request->status == RING_OK ? request->length : 0,
 		.backlog = ring_reply_backlog(backlog),
 	};
-	struct mlx5_write write =
-		cpu_link_answer(link, request, sizeof(header) + header.length, &loop->stats);
+	struct mlx5_write write = cpu_link_answer(link, request, sizeof(header) + header.length, 0,
+						  false, &loop->stats);
 
 	memcpy(reply, &header, sizeof(header));
 	memcpy(reply + sizeof(header), link->payloads + (uint64_t)request->payload * RING_ALIGNMENT,

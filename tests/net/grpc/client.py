@@ -110,7 +110,7 @@ def step_infer():
         assert [(t.name, t.datatype, list(t.shape)) for t in meta.inputs] == [
             ('id', 'UINT64', [-1, 1]), ('pixels', 'UINT8', [-1, 64])], meta
         config = method(to, 'ModelConfig', pb.ModelConfigResponse)(pb.ModelConfigRequest(name='mlp'), timeout=20).config
-        assert config.max_batch_size == 1 and [list(t.dims) for t in config.output] == [[1], [1], [10]], config
+        assert config.max_batch_size == 32 and [list(t.dims) for t in config.output] == [[1], [1], [10]], config
         server = method(to, 'ServerMetadata', pb.ServerMetadataResponse)(pb.ServerMetadataRequest(), timeout=20)
         assert server.name == 'doorbell', server
         health = method(to, 'Check', pb.HealthCheckResponse, '/grpc.health.v1.Health/')

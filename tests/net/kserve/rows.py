@@ -111,8 +111,8 @@ ENDPOINTS = [
     ('/v2/models/types/versions/1/ready', (200, 200, 405, 405)),
     ('/v2/models/types/versions/1/infer', (405, 405, 400, 405)),
     ('/v2/repository/index', (405, 405, 200, 405)),
-    ('/v2/models/types/generate', (405, 405, 501, 405)),
-    ('/v2/models/types/generate_stream', (405, 405, 501, 405)),
+    ('/v2/models/types/generate', (405, 405, 400, 405)),
+    ('/v2/models/types/generate_stream', (405, 405, 400, 405)),
     ('/v2/models/types/trace/setting', (501, 501, 501, 405)),
     ('/v2/trace/setting', (501, 501, 501, 405)),
     ('/v2/logging', (501, 501, 501, 405)),
@@ -163,8 +163,9 @@ ERRORS = [
      'no JSON form'),
     ('a raw body for a model with several inputs', http('POST', '/v2/models/types/infer', bytes(102), [
         'Inference-Header-Content-Length: 0']), 400, {}, 'one input'),
-    ('a batch of several rows, for a model that takes batches', values({'inputs': [
-        {'name': 'id', 'shape': [2, 1], 'datatype': 'UINT64', 'data': [1, 2]}]}, path='/v2/models/mlp/infer'), 400, {}, '2 rows'),
+    ('a batch of more rows than the model takes', values({'inputs': [
+        {'name': 'id', 'shape': [33, 1], 'datatype': 'UINT64', 'data': [1] * 33}]}, path='/v2/models/mlp/infer'), 400, {},
+     '33 rows, the model takes 1 to 32'),
     ('both Content-Length and Transfer-Encoding', echo(fields=['Transfer-Encoding: chunked']), 400, {}, ''),
     ('a space in front of a colon', echo(fields=['X : y']), 400, {}, ''),
     ('a model that is not there', values({'inputs': [ONE]}, path='/v2/models/absent/infer'), 404, {}, "no model 'absent'"),
@@ -301,7 +302,7 @@ def left_out():
     lines.append('* by gRPC: ' + ', '.join('`%s`' % name for service, name, status in CALLS if status == 12))
     lines.append('* parameters: ' + ', '.join('`%s` of an %s' % (name.split(':')[0], place)
                                                for place, name, _, _, status, *_ in PARAMETERS if status == 501))
-    lines.append('* compressed bodies and messages (415 by HTTP), batches of more than one row (400)')
+    lines.append('* compressed bodies and messages (415 by HTTP), batches of models with BYTES (400)')
     return '\n'.join(lines)
 
 

@@ -84,7 +84,7 @@ def python_http():
     assert to.document('GET /v2/health/live') and to.document('GET /v2/health/ready') and to.document('GET /v2/models/mlp/ready')
     assert 'statistics' in to.document('GET /v2')['extensions']
     assert to.document('GET /v2/models/mlp')['inputs'][1]['datatype'] == 'UINT8'
-    assert to.document('GET /v2/models/mlp/config')['max_batch_size'] == 1
+    assert to.document('GET /v2/models/mlp/config')['max_batch_size'] > 1
     assert to.document('GET /v2/models/mlp/stats')['model_stats'][0]['inference_stats']['success']['count'] >= 0
     index = to.document('POST /v2/repository/index', b'{}', fields=['Content-Length: 2'])
     assert [(m['name'], m['state']) for m in index] == [('mlp', 'READY')], index
