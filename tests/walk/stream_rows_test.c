@@ -138,14 +138,14 @@ WALK(rows_without_bytes_leave_requests_for_others)
 /* Each from another address: those that have stopped in the middle make room. */
 WALK(batches_that_stop_in_the_middle_make_room)
 {
-	static char source[64][16];
+	static char source[256][16];
 	struct walk *w = walk_create(&params);
-	struct http_client *c[64], *other;
+	struct http_client *c[256], *other;
 	unsigned int reset = 0;
 
 	worker(w);
 	for (unsigned int i = 0; i < RTE_DIM(c); i++) {
-		sprintf(source[i], "198.51.100.%u", 20 + i);
+		sprintf(source[i], "198.51.%u.%u", 101 + i / 128, 1 + i % 128);
 		c[i] = http_dial_from(w, source[i], 3000 + i);
 		say_rows(c[i], 3, 5);
 		walk_pass(w, 1);
