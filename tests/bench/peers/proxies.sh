@@ -67,15 +67,16 @@ listens() {
     ip netns exec "$tag-$1" ss -ltnH | grep -q ":8500"
 }
 
-# client_queues N: of both ends of the clients' veth
+# client_queues N: of both ends of the clients' veth; after a load balancer, when the kernel has let go of its sockets
 client_queues() {
-    local place name interface
-    for place in "lb clients" "client c0"; do
-        read -r name interface <<<"$place"
-        ip netns exec "$tag-$name" ethtool -L "$interface" rx "$1" tx "$1" 2>/dev/null || true
-        ip netns exec "$tag-$name" ethtool -l "$interface" | awk -v n="$1" '/^RX:/ { rx = $2 } END { exit rx != n }' ||
-            { echo "interface $interface: not $1 queues" >&2 && exit 1; }
-    done
+    wait_for "$1 queues of clients" queues_are lb clients "$1"
+    wait_for "$1 queues of c0" queues_are client c0 "$1"
+}
+
+# queues_are NAMESPACE DEVICE N: sets them; ethtool's status tells of no change, too
+queues_are() {
+    ip netns exec "$tag-$1" ethtool -L "$2" rx "$3" tx "$3" || true
+    ip netns exec "$tag-$1" ethtool -l "$2" | awk -v n="$3" '/^RX:/ { rx = $2 } /^TX:/ { tx = $2 } END { exit rx != n || tx != n }'
 }
 
 # receive_apart LCORES: kernels receive packets of clients and servers (at c0 and w0) on CPUs of the kernel's choice (RPS) and not
