@@ -11,6 +11,9 @@
 #            three at a time those that say `# Runs beside another`
 #   demo     deploy/demo.sh, and the figures that it writes
 #
+# While the stories run, the builds of asan, race and fuzz use what CPU time is left: their priority is the lowest that
+# there is (SCHED_IDLE). What came of each is told under its name, as asan/build, where its tests begin.
+#
 #   deploy/test.sh [--quick] [--only PATTERN]
 #
 #   --quick          unit and story only
@@ -46,9 +49,11 @@ story_limit_s=300
 passed=0 failed=0 skipped=0
 failures=()
 logs=$(mktemp -d /tmp/doorbell-test.XXXXXX)
+builder=
 finish() {
     local code=$?
     trap - EXIT
+    [ -z "$builder" ] || kill -- -"$builder" 2>/dev/null
     jobs -p | xargs -r kill 2>/dev/null
     wait
     rm -rf "$logs"
@@ -92,21 +97,66 @@ configure_and_build() {
     local folder=$root/$1
     shift
     if [ ! -f "$folder/build.ninja" ]; then
-        meson setup "$folder" "$root" "$@"
+        meson setup "$folder" "$root" "$@" || return
     else
-        meson configure "$folder" "$@" >/dev/null
+        meson configure "$folder" "$@" >/dev/null || return
     fi
     # shellcheck disable=SC2086
     ninja -C "$folder" $targets
 }
 
-# build_or_fail KIND FOLDER OPTIONS...
-build_or_fail() {
+# build KIND: what it says goes to $logs/build-KIND, then its exit status to $logs/built-KIND.
+build() {
     local status=0
+    case $1 in
+    unit) configure_and_build build --buildtype=release -Dwerror=true ;;
+    asan)
+        configure_and_build build-asan --buildtype=debugoptimized -Dwerror=true -Dcuda=disabled -Dbenches=false \
+            -Db_sanitize=address,undefined -Db_lundef=false
+        ;;
+    race)
+        targets=race configure_and_build build-tsan --buildtype=debugoptimized -Dwerror=true \
+            -Db_sanitize=thread -Db_lundef=false
+        ;;
+    fuzz)
+        CC=clang targets=fuzz configure_and_build build-fuzz --buildtype=debugoptimized -Dfuzz=true -Dcuda=disabled \
+            -Dtests=false -Db_sanitize=address,undefined -Db_lundef=false -Dc_args=-fsanitize=fuzzer-no-link
+        ;;
+    esac >"$logs/build-$1" 2>&1 || status=$?
+    echo $status >"$logs/built-$1"
+}
+
+# The builds that come later, one after the other, with the CPU time that nothing else of this session wants. Its own
+# process group, so that a signal reaches all of it.
+build_ahead() {
+    set -m
+    (
+        chrt --idle --pid 0 "$BASHPID" || exit
+        for kind in asan race fuzz; do
+            ! may_build $kind || build $kind
+        done
+    ) >"$logs/ahead" 2>&1 </dev/null &
+    builder=$!
+    set +m
+}
+
+# may_build KIND
+may_build() {
+    [[ $kinds == *$1* ]] && { [ "$1" != fuzz ] || command -v clang >/dev/null; }
+}
+
+# build_or_fail KIND: what build_ahead has not built is built now.
+build_or_fail() {
+    local status
     title "build $1"
-    (configure_and_build "${@:2}") >"$logs/build" 2>&1 || status=$?
-    verdict "$1/build" $status "$logs/build"
-    return $status
+    if [ -n "$builder" ]; then
+        wait "$builder" || true
+        builder=
+    fi
+    [ -f "$logs/built-$1" ] || build "$1"
+    status=$(cat "$logs/built-$1")
+    verdict "$1/build" "$status" "$logs/build-$1"
+    return "$status"
 }
 
 # meson_tests KIND FOLDER: the tests of a build folder, which names suites where it has several
@@ -119,7 +169,9 @@ meson_tests() {
     [ ${#names[@]} -gt 0 ] || return 0
     title "$kind: ${#names[@]} programs"
     rm -f "$folder/meson-logs/testlog.json"
-    meson test -C "$folder" --no-rebuild -t 4 "${names[@]}" >"$logs/meson" 2>&1 </dev/null || true
+    # One more than there are CPUs: some of them wait most of the time.
+    meson test -C "$folder" --no-rebuild -t 4 --num-processes $(($(nproc) + 1)) "${names[@]}" \
+        >"$logs/meson" 2>&1 </dev/null || true
     while read -r name status count; do
         jq -r --arg name "$name" 'select(.name | sub("^.* / "; "") == $name)
             | "\(.stdout // "")\n\(.stderr // "")"' "$folder/meson-logs/testlog.json" |
@@ -136,44 +188,63 @@ meson_results() {
         | join(" ")' "$1"
 }
 
+# What runs beside each other: names by process in running, until it has ended, and in queue until its verdict is told.
+running=() queue=()
+declare -A began=() result=()
+
+# start NAME COMMAND...
+start() {
+    local name=$1
+    shift
+    "$@" >"$logs/${name//\//-}" 2>&1 </dev/null &
+    running[$!]=$name
+    queue+=("$name")
+    began[$name]=$SECONDS
+}
+
+# at_most N: until no more than N are running. Verdicts come in the order of the starts.
+at_most() {
+    local process name status took
+    while [ ${#running[@]} -gt "$1" ]; do
+        status=0
+        wait -n -p process "${!running[@]}" || status=$?
+        name=${running[process]}
+        unset "running[process]"
+        result[$name]="$status $((SECONDS - began[$name]))"
+    done
+    while [ ${#queue[@]} -gt 0 ] && [ -n "${result[${queue[0]}]:-}" ]; do
+        name=${queue[0]}
+        queue=("${queue[@]:1}")
+        read -r status took <<<"${result[$name]}"
+        verdict "$name ($took s)" "$status" "$logs/${name//\//-}"
+    done
+}
+
+# fuzz NAME BINARY. Told nothing else, a fuzzer exits with 77 for what it finds, which here means skipped.
 fuzz() {
-    local name=$1 binary=$2 corpus=$logs/corpus-$1
+    local corpus=$logs/corpus-$1
     mkdir -p "$corpus"
-    (cd "$corpus" && "$binary" -seed="${FUZZ_SEED:-1}" -max_total_time=5 -timeout=60 -rss_limit_mb=4096 \
-        -artifact_prefix="$logs/" "$corpus" "$root/tests/fuzz/corpus/$name") >"$logs/fuzz-$name" 2>&1
+    cd "$corpus"
+    exec "$2" -seed="${FUZZ_SEED:-1}" -max_total_time=5 -timeout=60 -rss_limit_mb=4096 -error_exitcode=1 \
+        -artifact_prefix="$logs/" "$corpus" "$root/tests/fuzz/corpus/$1"
 }
 
 # Two at a time: each is one thread.
 fuzz_all() {
-    local binary name running=() status
+    local binary name
     for binary in "$root"/build-fuzz/tests/fuzz/fuzz_+([a-z0-9_]); do
         [ -f "$binary" ] || continue
         name=${binary##*/fuzz_}
         wanted "fuzz/$name" || continue
-        fuzz "$name" "$binary" &
-        running+=("$!:$name")
-        [ ${#running[@]} -lt 2 ] || fuzz_one
+        start "fuzz/$name" fuzz "$name" "$binary"
+        at_most 1
     done
-    while [ ${#running[@]} -gt 0 ]; do
-        fuzz_one
-    done
-}
-
-# Waits for the first of running.
-fuzz_one() {
-    local name=${running[0]#*:}
-    status=0
-    wait "${running[0]%%:*}" || status=$?
-    running=("${running[@]:1}")
-    # A skip is a matter of the tools, never of a fuzzer.
-    [ $status -ne 77 ] || status=1
-    verdict "fuzz/$name" $status "$logs/fuzz-$name"
+    at_most 0
 }
 
 # One after the other; those that say so up to three at a time, after the rest.
 stories() {
-    local path beside=() running=() queue=() n=0
-    local -A began=() result=()
+    local path beside=() n=0
     for path in "$root"/tests/*/*_test.sh "$root"/tests/bench/*/*_test.sh; do
         wanted "$(story_name "$path")" || continue
         ((n++)) || title "stories"
@@ -182,15 +253,13 @@ stories() {
             continue
         fi
         story_start "$path"
-        story_wait
+        at_most 0
     done
     for path in "${beside[@]}"; do
         story_start "$path"
-        [ ${#running[@]} -lt 3 ] || story_wait
+        at_most 2
     done
-    while [ ${#running[@]} -gt 0 ]; do
-        story_wait
-    done
+    at_most 0
 }
 
 story_name() {
@@ -198,29 +267,8 @@ story_name() {
     echo "story/${name%_test.sh}"
 }
 
-# Its name is in running, by process, until it has ended, and in queue until its verdict is told.
 story_start() {
-    local name
-    name=$(story_name "$1")
-    DOORBELL_BUILD=$root/build timeout -k 15 $story_limit_s "$1" >"$logs/${name//\//-}" 2>&1 </dev/null &
-    running[$!]=$name
-    queue+=("$name")
-    began[$name]=$SECONDS
-}
-
-# Until one of those running has ended. Verdicts come in the order of the starts.
-story_wait() {
-    local process name status=0 took
-    wait -n -p process "${!running[@]}" || status=$?
-    name=${running[process]}
-    unset "running[process]"
-    result[$name]="$status $((SECONDS - began[$name]))"
-    while [ ${#queue[@]} -gt 0 ] && [ -n "${result[${queue[0]}]:-}" ]; do
-        name=${queue[0]}
-        queue=("${queue[@]:1}")
-        read -r status took <<<"${result[$name]}"
-        verdict "$name ($took s)" "$status" "$logs/${name//\//-}"
-    done
+    DOORBELL_BUILD=$root/build start "$(story_name "$1")" timeout -k 15 $story_limit_s "$1"
 }
 
 demo() {
@@ -246,42 +294,31 @@ demo() {
 title "packages"
 "$root/deploy/setup.sh" --test --no-build
 
-if build_or_fail unit build --buildtype=release -Dwerror=true; then
+if build_or_fail unit; then
     meson_tests unit build
     if wanted unit/gpu && ! command -v nvcc "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" >/dev/null; then
         echo "no nvcc: the CUDA sources were neither compiled nor run" >"$logs/output"
         verdict unit/gpu 77 "$logs/output"
     fi
+    [[ $kinds != *story* ]] || build_ahead
     stories
 else
     kinds=${kinds/story/} kinds=${kinds/demo/}
 fi
 
-if [[ $kinds == *asan* ]]; then
-    if build_or_fail asan build-asan --buildtype=debugoptimized -Dwerror=true \
-        -Dcuda=disabled -Dbenches=false \
-        -Db_sanitize=address,undefined -Db_lundef=false; then
-        UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 meson_tests asan build-asan
-    fi
+if may_build asan && build_or_fail asan; then
+    UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 meson_tests asan build-asan
 fi
 
-if [[ $kinds == *race* ]]; then
-    if targets=race build_or_fail race build-tsan --buildtype=debugoptimized -Dwerror=true \
-        -Db_sanitize=thread -Db_lundef=false; then
-        meson_tests race build-tsan
-    fi
+if may_build race && build_or_fail race; then
+    meson_tests race build-tsan
 fi
 
-if [[ $kinds == *fuzz* ]]; then
-    if ! command -v clang >/dev/null; then
-        echo "clang is not installed" >"$logs/output"
-        verdict fuzz 77 "$logs/output"
-    elif CC=clang targets=fuzz build_or_fail fuzz build-fuzz --buildtype=debugoptimized -Dfuzz=true \
-        -Dcuda=disabled \
-        -Dtests=false -Db_sanitize=address,undefined -Db_lundef=false \
-        -Dc_args=-fsanitize=fuzzer-no-link; then
-        fuzz_all
-    fi
+if may_build fuzz; then
+    ! build_or_fail fuzz || fuzz_all
+elif [[ $kinds == *fuzz* ]]; then
+    echo "clang is not installed" >"$logs/output"
+    verdict fuzz 77 "$logs/output"
 fi
 
 if wanted demo; then

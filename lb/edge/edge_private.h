@@ -87,13 +87,15 @@ struct edge_large {
 	uint64_t ready_at;         /* TSC: when all its bytes were written; 0: they are not */
 	uint64_t excused, checked; /* TSC cycles of that time in which it could not come; until when */
 	uint32_t crc;            /* of its bytes so far */
+	uint32_t extent;         /* where its last extent begins in the stream, modulo 2^32 */
 	uint8_t replays;
 	bool to_write; /* on the list */
 	bool announced;
 	bool unfinished; /* counted for its client */
 	bool gone;       /* some of its bytes are only in the worker's memory */
 	bool has_crc;    /* <crc> is kept: a reload changes that for later requests only */
-	bool small;      /* its last extent had few bytes */
+	bool small;      /* its last extent has few bytes, */
+	bool joins;      /* and so has the one before */
 };
 
 TAILQ_HEAD(edge_larges, edge_large);

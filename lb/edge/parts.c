@@ -75,17 +75,29 @@ static bool large_add(struct edge_busy *b, struct edge_request *r, uint64_t offs
 	return true;
 }
 
+/*
+ * Of extents of a few bytes, such as small chunks, a packet has many, which become one part; but
+ * the end of a DATA frame stands alone, also where two packets have some of it.
+ */
+static bool large_joins(const struct placement *p, struct edge_large *l)
+{
+	if (l->extent != (uint32_t)p->open.position) {
+		bool small = p->open.length < LARGE_SMALL;
+
+		l->joins = small && l->small;
+		l->small = small;
+		l->extent = (uint32_t)p->open.position;
+	}
+	return l->joins;
+}
+
 bool edge_large_place(struct edge_busy *b, struct edge_request *r, uint64_t offset,
 		      struct edge_piece *p, const uint8_t *bytes, uint32_t length)
 {
-	/* Of extents of a few bytes, such as small chunks, a packet has many, which become one
-	 * part; but the end of a DATA frame stands alone. */
-	bool small = b->placement.open.length < LARGE_SMALL, joins = small && r->large->small;
 	/* Nothing behind the piece's last bytes needs its reference to the packet. */
 	bool ends = bytes + length == p->piece.bytes + p->piece.length;
 
-	r->large->small = small;
-	if (joins)
+	if (large_joins(&b->placement, r->large))
 		return edge_large_produce(b, r, offset, bytes, length);
 	if (large_take(b, r, p->m, offset, bytes, length) == NULL)
 		return false;

@@ -198,6 +198,7 @@ void kserve_reply_answer(const struct kserve_asked *a, const struct reply_output
 {
 	const struct kserve_model *m = &a->layout->model;
 
+	answer->final = KSERVE_FINAL_UNSAID;
 	answer->model = m->name;
 	answer->version = m->version[0];
 	answer->id = a->has_id ? a->id : NULL;

@@ -4,6 +4,8 @@
 # The interfaces stay with the kernel: AF_XDP ports with our XDP program take what is for the load
 # balancer's addresses and leave everything else alone; a program that a killed daemon left behind
 # does not keep the next one from starting.
+#
+# Runs beside another: it measures no time.
 . "$(dirname "$0")/story.sh"
 device_frames= # of af_packet
 

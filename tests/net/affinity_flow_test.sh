@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # affinity: flow keeps a flow on its worker; affinity: request spreads one flow over all of them.
+#
+# Runs beside another: it measures no time.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 2

@@ -3,6 +3,8 @@
 #
 # Workers are assigned to a service and released from it under load, and a spare steps in while
 # the assigned one is missing. No request is lost.
+#
+# Runs beside another: it measures no time.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 3

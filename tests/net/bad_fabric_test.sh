@@ -4,6 +4,8 @@
 # Spoofed RoCE packets on the fabric: each is counted under its own name, no client gets a reply with
 # their bytes, and the link between worker and load balancer goes on. Only a sender that knows all keys
 # and the exact PSN can end a link, as on any RC queue pair; its worker is back in a moment.
+#
+# Runs beside another: it measures no time.
 . "$(dirname "$0")/story.sh"
 
 command -v tcpdump >/dev/null || skip "needs tcpdump"

@@ -3,6 +3,8 @@
 #
 # A request that cannot be served gets a notice at once: no worker, queue full, waited too long. Each
 # notice is counted under its reason, and no request ends in silence.
+#
+# Runs beside another: it measures no time.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 1

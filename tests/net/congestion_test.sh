@@ -4,6 +4,8 @@
 # A fabric that is too slow for its load: its switch marks packets, the receiver notifies
 # the sender, and the sender limits its rate. With congestion control off none of this happens. (How
 # well the rate fits is for rdma_pace: here a scheduler's milliseconds are longer than its steps.)
+#
+# Runs beside another: it measures no time.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 1

@@ -4,6 +4,8 @@
 # doorbell doctor against known states of the machine: it finds nothing before and after the start of a
 # good configuration; then the test breaks one thing at a time, and the doctor names it and a fix that
 # works.
+#
+# Runs beside another: it measures no time.
 . "$(dirname "$0")/story.sh"
 default_workers='' default_fabric=''
 

@@ -4,6 +4,8 @@
 # A worker is drained under load, by the operator and by SIGTERM to its agent: nothing is lost. The
 # operator's drain stays until it is resumed, also for a new agent of that name; the other agent ends by
 # itself, and started again under the same name it gets traffic again.
+#
+# Runs beside another: it measures no time.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 2

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # Every request of every size, over IPv4 and IPv6, is answered to the byte.
+#
+# Runs beside another: it measures no time.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 2

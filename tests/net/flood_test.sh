@@ -3,6 +3,8 @@
 #
 # A flood from spoofed sources, 10,000 packets a second, each a new flow, fills a small flow table many times over.
 # Clients that were there before lose nothing, and new ones still get in.
+#
+# Runs beside another: it measures no time.
 . "$(dirname "$0")/story.sh"
 
 # The table holds more flows than the flood opens while a busy machine halts a client: 12,000 in 1.2 s.

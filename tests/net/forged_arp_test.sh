@@ -3,6 +3,8 @@
 #
 # A stranger on the fabric claims the worker's address, and to the worker that of
 # the load balancer: both ask the host that they know first, and go on as before. No request is lost.
+#
+# Runs beside another: it measures no time.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 1

@@ -3,6 +3,8 @@
 #
 # The fabric speaks IPv6: queue pairs between IPv6 addresses, neighbour discovery on both sides,
 # requests and replies of several packets.
+#
+# Runs beside another: it measures no time.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 1

@@ -3,6 +3,8 @@
 #
 # Ports "kernelN,iface=" on both sides: AF_XDP where an interface has a queue per lcore, with the kernel's
 # own traffic beside it and VIPs that come later; af_packet with the reason in the log where it has not.
+#
+# Runs beside another: it measures no time.
 . "$(dirname "$0")/story.sh"
 device_frames='' device_kind=kernel # frames are of af_packet
 default_workers=

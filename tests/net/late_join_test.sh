@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # A worker that registers while requests flow gets its share of them, and none is lost.
+#
+# Runs beside another: it measures no time.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 3

@@ -5,6 +5,8 @@
 # other's replies for requests. Between load balancers the loop ends when the hops are used up; an echo
 # server on port 7
 # is not answered at all.
+#
+# Runs beside another: it measures no time.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 2

@@ -3,6 +3,8 @@
 #
 # A bad fabric: packets are lost, repeated, damaged and overtaken, in both directions. The reliable
 # connection repairs it; clients get every answer without sending anything twice.
+#
+# Runs beside another: it measures no time.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 1

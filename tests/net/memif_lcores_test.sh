@@ -3,6 +3,8 @@
 #
 # Two data-plane cores, and a worker behind a memif, of which doorbell-agent has one queue: the second core's
 # requests and replies are handed over.
+#
+# Runs beside another: it measures no time.
 . "$(dirname "$0")/story.sh"
 
 [ -n "$(cpu 2)" ] || skip "needs two CPUs"

@@ -3,6 +3,8 @@
 #
 # Two data-plane cores, ports with one queue each: the core that receives hands packets to the core
 # that owns their flow, and the core with a queue sends for the one without. Both serve requests.
+#
+# Runs beside another: it measures no time.
 . "$(dirname "$0")/story.sh"
 
 [ -n "$(cpu 2)" ] || skip "needs two CPUs"

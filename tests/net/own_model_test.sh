@@ -4,6 +4,8 @@
 # A user's own model: a plug-in that is built outside the tree, with nothing but what `meson install`
 # put there, is loaded by path, by file and by name, and answers. The other files that a new
 # user needs are installed as well.
+#
+# Runs beside another: it measures no time.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 1

@@ -3,6 +3,8 @@
 #
 # A stranger who knows the addresses and ports of a connection sends resets, SYNs, data, acknowledgements and FINs
 # with numbers from all over the space: the connection notices nothing, and answers to them are few (RFC 5961).
+#
+# Runs beside another: it measures no time.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 1

@@ -4,6 +4,8 @@
 # TCP services on two data-plane cores: a connection has one core, whichever queue its segments come by.
 # Ports with one queue, and with two, of which the kernel chooses. Then AF_XDP with our XDP program,
 # beside the kernel's own TCP, on one core and on two, each of which has a queue of both ports.
+#
+# Runs beside another: it measures no time.
 . "$(dirname "$0")/story.sh"
 
 [ -n "$(cpu 2)" ] || skip "needs two CPUs"

@@ -3,6 +3,8 @@
 #
 # A worker that is too slow: the client gets a timeout notice in time, the request is
 # cancelled at the worker, and the slots return when the worker releases them.
+#
+# Runs beside another: it waits for a model most of the time.
 . "$(dirname "$0")/story.sh"
 
 topology_up "story$$" 1

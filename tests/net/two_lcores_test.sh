@@ -3,6 +3,8 @@
 #
 # Two data-plane cores: the kernel spreads packets over the ports' queues by a hash of its own, so
 # replies arrive on the wrong queue too and are handed over to the core that owns the queue pair.
+#
+# Runs beside another: it measures no time.
 . "$(dirname "$0")/story.sh"
 
 [ -n "$(cpu 2)" ] || skip "needs two CPUs"

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # A worker's weight changes while it serves: its share of the flows follows at once, and nothing is lost.
+#
+# Runs beside another: it measures no time.
 . "$(dirname "$0")/story.sh"
 
 # share NAME: prints the requests that w1 got of a load, per thousand

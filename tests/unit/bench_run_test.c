@@ -280,7 +280,7 @@ Test(bench_run, by_tcp_notices_have_their_codes)
 Test(bench_run, by_tcp_a_connection_that_ends_loses_its_requests_and_is_opened_again)
 {
 	cr_assert_eq(bench_stream(CLOSES, false,
-				  "--requests 8 --window 1 --flows 2 --timeout-ms 20 --json"),
+				  "--requests 8 --window 1 --flows 2 --timeout-ms 200 --json"),
 		     1);
 	cr_assert_eq(number("lost"), 8);
 	cr_assert_geq(number("unreachable"), 8);

@@ -713,3 +713,38 @@ WALK(calls_of_a_client_that_goes)
 	walk_context("%s", "");
 	walk_destroy(w);
 }
+
+/* The last frame of a large tensor has few bytes. None is copied, wherever its segments begin. */
+WALK(an_end_of_a_tensor_that_is_cut_anywhere)
+{
+	static const char message[] =
+		"\0\0\0\x0f\xd4\x0a\4echo\x1a\1x\x2a\xc\xa\1a\x12\4FP32\x1a\1\2"
+		"\x2a\xe\xa\1b\x12\5UINT8\x1a\2\xa0\x1f\x3a\x8\0\0\x80\x3f\0\0\0\x40"
+		"\x3a\xa0\x1f";
+	enum { HEAD = sizeof(message) - 1, TENSOR = 4000, END = 39 };
+	struct walk *w = walk_create(&params);
+	uint8_t bytes[HEAD + TENSOR];
+	static struct text t;
+
+	kserve_worker(w);
+	memcpy(bytes, message, HEAD);
+	for (uint32_t i = 0; i < TENSOR; i++)
+		bytes[HEAD + i] = i * 7 + i / 251;
+	text_preface(&t);
+	text_frame(&t, FRAME_HEADERS, FRAME_END_HEADERS, 1, GRPC_HEAD, sizeof(GRPC_HEAD) - 1);
+	text_frame(&t, FRAME_DATA, 0, 1, bytes, sizeof(bytes) - END);
+	text_frame(&t, FRAME_DATA, FRAME_END_STREAM, 1, bytes + sizeof(bytes) - END, END);
+	for (uint32_t cut = t.n - END - 9; cut < t.n; cut++) {
+		struct http_client *c = http_dial(w, 3000 + cut);
+
+		walk_context("cut at %u", cut);
+		http_say(c, t.at, cut);
+		http_say(c, t.at + cut, t.n - cut);
+		http_wait(c);
+		walk_expect_eq(text_count(c, bytes + HEAD, TENSOR), 1);
+		walk_expect_eq(walk_stats(w).payload_copies, 0);
+		http_hang_up(c);
+	}
+	walk_context("%s", "");
+	walk_destroy(w);
+}
