@@ -2,12 +2,17 @@
 #include <string.h>
 
 #include "loop_tests.h"
+#ifdef RIG_VERBS
+#include "far.h"
+#include "rig_verbs.h"
+#endif
 
 int gpu;
 unsigned int failures;
 const char *skipped;
 
 static const char *models_folder;
+static const struct rig_nic *nic;
 
 bool begin(struct rig *rig, struct rig_params p)
 {
@@ -15,6 +20,7 @@ bool begin(struct rig *rig, struct rig_params p)
 
 	p.models = models_folder;
 	p.gpu = gpu;
+	p.nic = nic;
 	p.model = p.model == NULL ? "echo" : p.model;
 	p.arguments = p.arguments == NULL ? "max_request=4096" : p.arguments;
 	p.max_batch = p.max_batch == 0 ? 8 : p.max_batch;
@@ -65,6 +71,57 @@ struct agent_loop_stats stats_of(struct rig *rig)
 	return stats;
 }
 
+/* A link of the NIC that was asked for can be made. */
+static bool nic_works(void)
+{
+	struct rig_params p = {
+		.models = models_folder,
+		.model = "echo",
+		.arguments = "max_request=64",
+		.max_batch = 1,
+		.heartbeat_ms = FOREVER_MS,
+		.links = 1,
+		.slots = SLOTS,
+		.gpu = gpu,
+		.nic = nic,
+	};
+	static struct rig rig;
+	char error[512] = "";
+	bool works = rig_start(&rig, &p, error, sizeof(error)) == 0;
+
+	rig_stop(&rig);
+	if (!works)
+		printf("skipped: %s\n", error);
+	return works;
+}
+
+#ifdef RIG_VERBS
+static bool choose_nic(const char *name)
+{
+	nic = name == NULL                   ? NULL
+	      : strcmp(name, "-verbs") == 0  ? &rig_verbs
+	      : strcmp(name, "-proxy") == 0  ? &rig_verbs_proxy
+	      : strcmp(name, "-memory") == 0 ? &rig_verbs_gpu
+					     : NULL;
+	return name == NULL || nic != NULL;
+}
+
+static bool nic_is_clean(void)
+{
+	return nic == NULL || far_is_content();
+}
+#else
+static bool choose_nic(const char *name)
+{
+	return name == NULL;
+}
+
+static bool nic_is_clean(void)
+{
+	return true;
+}
+#endif
+
 int loop_tests_run(const char *device, const char *models, const char *only,
 		   const struct loop_test *tests, size_t n)
 {
@@ -72,12 +129,18 @@ int loop_tests_run(const char *device, const char *models, const char *only,
 	static struct rig rig;
 	char why[256] = "";
 
-	gpu = strcmp(device, "cuda") == 0 ? 0 : -1;
+	gpu = strncmp(device, "cuda", 4) == 0 ? 0 : -1;
 	models_folder = models;
+	if (!choose_nic(strchr(device, '-'))) {
+		fprintf(stderr, "%s: built without rdma-core\n", device);
+		return 2;
+	}
 	if (gpu == 0 && agent_gpus(why, sizeof(why)) == 0) {
 		printf("skipped: %s\n", why);
 		return 77;
 	}
+	if (nic != NULL && !nic_works())
+		return 77;
 	for (size_t i = 0; i < n; i++) {
 		unsigned int before = failures;
 
@@ -86,6 +149,8 @@ int loop_tests_run(const char *device, const char *models, const char *only,
 		skipped = NULL;
 		tests[i].run(&rig);
 		rig_stop(&rig);
+		if (!nic_is_clean())
+			failures++;
 		if (failures != before) {
 			printf("FAILED %s\n", tests[i].name);
 			failed++;

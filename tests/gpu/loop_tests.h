@@ -62,7 +62,8 @@ struct agent_loop_stats stats_of(struct rig *rig);
 	} while (0)
 
 /*
- * Runs the tests, or the one that is called <only>, on the loop of <device> (cpu or cuda) with the
+ * Runs the tests, or the one that is called <only>, on the loop of <device> (cpu or cuda; with
+ * -verbs, -proxy or -memory behind it, on a NIC of rig_verbs.h) with the
  * plug-ins of <models>. Returns the program's exit status: 77 where there is no GPU.
  */
 int loop_tests_run(const char *device, const char *models, const char *only,

@@ -308,7 +308,7 @@ static void goes_on_when_a_load_balancer_is_killed(struct rig *rig)
 	REQUIRE(hear_until(rig, &talks[0][3], 5), "it does not begin");
 	/* Nothing is acknowledged any more: each row sends the piece that it has, and waits. The
 	 * rows of the other load balancer do not wait for them. */
-	rig->link[0].mute = true;
+	rig_mute(rig, 0, true);
 	for (uint32_t i = 0; i < 4; i++)
 		before += talks[0][i].chunks;
 	REQUIRE(hear_until(rig, other, other->chunks + 50), "the other one waits");
@@ -336,14 +336,15 @@ static void waits_for_an_acknowledgement(struct rig *rig)
 
 	if (!begin_words(rig, (struct rig_params){.links = 2}))
 		return;
-	rig->link[0].mute = true;
+	rig_mute(rig, 0, true);
 	ask(rig, 0, 0, 5);
 	for (uint32_t i = 0; i < 5; i++) {
 		REQUIRE(await(rig, 0, &r), "piece %u", i);
 		REQUIRE(hear(rig, 0, &r) != NULL, "piece %u", i);
 		REQUIRE(silent(rig, 0, 20), "piece %u was not acknowledged", i);
 		REQUIRE(hear_until(rig, ask(rig, 1, 0, 3), ALL_PIECES), "another row waits");
-		rig_complete(rig, 0);
+		rig_mute(rig, 0, false);
+		rig_mute(rig, 0, true);
 	}
 	REQUIRE(!talks[0][0].open, "the reply does not end");
 }
