@@ -173,7 +173,7 @@ struct edge_rows {
 	struct edge_request *row[KSERVE_ROWS_MAX];
 };
 
-#define EDGE_ROWS 64u /* batches of an lcore, at a time */
+#define EDGE_ROWS 256u /* batches of an lcore, at a time */
 
 TAILQ_HEAD(edge_rows_list, edge_rows);
 

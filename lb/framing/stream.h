@@ -97,7 +97,10 @@ struct stream_action {
 		} extent;
 		struct {
 			const uint8_t *at; /* valid until the next call for this stream */
-			uint64_t offset;   /* of PRODUCE: in the request */
+			union {
+				uint64_t offset; /* of PRODUCE: in the request */
+				uint64_t tag;    /* of SEND that watches: the request's */
+			};
 			/* 0, or of PRODUCE: <offset> is in a tensor of which each row has so many
 			 * bytes, from <within> on of rows of <row> bytes */
 			uint32_t each, within, row;
@@ -106,7 +109,6 @@ struct stream_action {
 					    once */
 			bool ends;       /* of SEND: with it the request is answered, */
 			bool watches;    /* but more of its answer may follow: watch() says when */
-			uint64_t tag;    /* of such a request */
 		} bytes;
 		struct {
 			uint64_t tag;
