@@ -420,6 +420,7 @@ static void tells_in_heartbeats_how_many_requests_it_has(struct rig *rig)
 {
 	uint64_t end = clock_now_ns() + PATIENCE;
 	struct rig_reply r;
+	uint32_t replies = 0;
 
 	if (!begin(rig, (struct rig_params){.arguments = "max_request=64",
 					    .max_batch = 4,
@@ -428,11 +429,14 @@ static void tells_in_heartbeats_how_many_requests_it_has(struct rig *rig)
 		return;
 	for (uint32_t i = 0; i < 3; i++)
 		ask(rig, 0, i, 10, i, NULL);
-	while (rig->link[0].backlog != 3)
-		REQUIRE(!rig_reply(rig, 0, &r) && clock_now_ns() < end, "the last said %u",
+	/* Where this thread was kept from its CPU, a reply comes right behind that heartbeat. */
+	while (rig->link[0].backlog != 3) {
+		REQUIRE(replies == 0 && clock_now_ns() < end, "the last said %u",
 			rig->link[0].backlog);
-	for (uint32_t i = 0; i < 3; i++)
-		REQUIRE(await(rig, 0, &r), "only %u replies", i);
+		replies += rig_reply(rig, 0, &r);
+	}
+	for (; replies < 3; replies++)
+		REQUIRE(await(rig, 0, &r), "only %u replies", replies);
 	end = clock_now_ns() + PATIENCE;
 	while (rig->link[0].backlog != 0)
 		REQUIRE(!rig_reply(rig, 0, &r) && clock_now_ns() < end, "the last said %u",
