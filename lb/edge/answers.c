@@ -534,6 +534,8 @@ void edge_acknowledged(struct edge *e, struct edge_connection *c)
 	}
 	if (packets > 0)
 		answers_let_go(e, b, packets);
-	if (unlikely(b->placement.framing->emit != NULL))
+	/* Answers that wait for windows of HTTP/2 go when these open. */
+	if (unlikely(b->placement.framing->emit != NULL) &&
+	    (b->held_back || c->ended || c->closing))
 		edge_emit_answers(e, c);
 }

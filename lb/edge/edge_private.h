@@ -237,6 +237,7 @@ struct edge_busy {
 	uint32_t out_seq, at_seq;
 	uint32_t out_bytes;
 	bool emits;           /* the framing is being asked what to send */
+	bool held_back; /* it may have more to send than the client's acknowledgements allowed */
 	bool shut; /* answers wait, and the client's windows of HTTP/2 have no room for them */
 	bool session;         /* it is counted among its client's */
 	struct edge_tls *tls; /* NULL: the connection has no TLS */
@@ -392,6 +393,10 @@ struct edge {
 	bool dated;
 	int32_t write_left;        /* bytes of text that may be written in this turn */
 	bool text_used;            /* in this turn some may have been read or written */
+	/* Of the connection that is read, when it had had so many requests: is there room for
+	 * another's reply? */
+	bool room_known, room_there;
+	uint32_t room_requests;
 	bool text_waited;          /* and those that wait have had theirs */
 	bool text_short;           /* the turn before was too short for all text */
 	struct edge_tls_room *tls; /* NULL: no service had TLS at the start */
@@ -830,7 +835,7 @@ void edge_request_leave(struct edge *e, struct edge_busy *b, struct edge_request
 /* Sends what the framing wants to send now. For framings with emit(). */
 void edge_emit_answers(struct edge *e, struct edge_connection *c);
 /* May such a framing read on? It refuses what it has no room for. */
-bool edge_frames_ready(const struct edge *e, const struct edge_busy *b);
+bool edge_frames_ready(struct edge *e, const struct edge_busy *b);
 /* Is it such a framing, and nothing under way? */
 bool edge_frames_are_idle(const struct edge_connection *c);
 

@@ -418,7 +418,7 @@ static void requests_release(void *context, struct placement_piece *piece)
 }
 
 /* Of a framing that reads text: in the middle of a request there is nothing more to set aside. */
-static __rte_noinline bool requests_text_ready(const struct edge *e, const struct edge_busy *b)
+static __rte_noinline bool requests_text_ready(struct edge *e, const struct edge_busy *b)
 {
 	const struct stream *s = &b->placement.stream;
 
@@ -436,7 +436,7 @@ static __rte_noinline bool requests_text_ready(const struct edge *e, const struc
 static bool requests_ready(void *context)
 {
 	const struct edge_busy *b = context;
-	const struct edge *e = b->edge;
+	struct edge *e = b->edge;
 
 	if (unlikely(b->placement.framing->rewrite != NULL))
 		return requests_text_ready(e, b);

@@ -191,6 +191,7 @@ void edge_kserve_settings(struct edge *e, const struct edge_connection *c,
 	struct kserve_room *room = e->kserve;
 
 	e->text_used = true;
+	e->room_known = false;
 	rewrite_set_date(e);
 	room->service_of_connection = c->service;
 	rewrite_select(e, c->service);
