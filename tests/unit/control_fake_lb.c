@@ -493,7 +493,7 @@ void lb_lcore_stats_read(const struct lb *lb, unsigned int lcore, struct lb_lcor
 	out->bytes_in = 3565158;
 	/* The lcores poll between any two reads, unless they are halted. */
 	out->polls = lb->halted ? lb->polls : ++((struct lb *)lb)->polls;
-	out->idle_polls = 250;
+	out->idle_polls = out->polls / 4;
 	out->stage_cycles[LB_STAGE_INGRESS] = 4400;
 	out->stage_items[LB_STAGE_INGRESS] = 100;
 	out->drop[LB_DROP_IP_CHECKSUM] = 5;

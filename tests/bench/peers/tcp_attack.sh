@@ -136,7 +136,10 @@ part_flood() {
 }
 
 flood_beside() {
+    # As urgent as the clients, which are there for two seconds: on a busy machine it would see them too late.
+    [ -z "$may_chrt" ] || chrt --rr -p 1 "$BASHPID"
     wait_for "the clients" established "$connections"
+    [ -z "$may_chrt" ] || chrt --other -p 0 "$BASHPID"
     flood --rate $((syn_capacity / 2))
     until [ -e "$dir/loaded" ]; do
         sleep 0.05
