@@ -260,7 +260,9 @@ void edge_rewrite_leave_text(struct edge *e)
 	if (e->text_waited)
 		return;
 	e->text_used = e->text_waited = true;
-	e->kserve->text_left = RTE_MAX(e->kserve->text_left, REWRITE_TURN / 2);
+	/* A call may have taken more than was left. */
+	if (e->kserve->text_left < REWRITE_TURN / 2)
+		e->kserve->text_left = RTE_MAX(e->kserve->text_left + REWRITE_TURN / 2, 1);
 }
 
 void edge_rewrite_end_turn(struct edge *e)

@@ -390,14 +390,14 @@ static uint32_t tensors_read_fields(struct grpc_call *c, struct grpc_stream *s,
 	uint32_t used, numbers = r->grpc.wire.numbers;
 	enum grpc_infer_step step;
 
-	if (end - at > KSERVE_SLICE)
-		end = at + KSERVE_SLICE;
+	/* A byte that is a number takes twice as long as others. */
+	if (end - at > kserve_tensors_slice(c->room, 2))
+		end = at + kserve_tensors_slice(c->room, 2);
 	r->run.at = c->room->scratch;
 	r->run.room = KSERVE_SLICE;
 	step = grpc_infer_read(&r->grpc, &at, end, &r->run);
 	used = (uint32_t)(at - bytes);
 	r->progress += used - s->ahead;
-	/* A byte that is a number takes twice as long as others. */
 	c->room->text_left -= (int32_t)(used - s->ahead + r->grpc.wire.numbers - numbers) + 1;
 	s->ahead = 0;
 	tensors_step(c, s, step);

@@ -240,8 +240,8 @@ static void json_read_slice(struct kserve_call *c, const uint8_t *bytes, uint32_
 		end = at + r->json_left;
 	if ((uint64_t)(end - at) > body->left)
 		end = at + body->left;
-	if (end - at > KSERVE_SLICE)
-		end = at + KSERVE_SLICE;
+	if (end - at > kserve_tensors_slice(c->room, 1))
+		end = at + kserve_tensors_slice(c->room, 1);
 	r->run.at = c->room->scratch;
 	r->run.room = KSERVE_SLICE + KSERVE_RUN_MIN;
 	step = kserve_infer_read(&r->infer, &at, end, &r->run);

@@ -7,6 +7,7 @@
 MESSAGES: the folder with inference_pb2.py. STEP: empty (no workers), all, or late (the worker of `echo` is halted). Prints each
 row whose answer is another one, and ends with 1 if there was one.
 """
+import glob
 import http.client
 import json
 import os
@@ -327,12 +328,21 @@ def go_on():
     os.kill(int(os.environ['WORKER']), signal.SIGCONT)
 
 
+def halt():
+    """Returns when all threads of the worker have stopped."""
+    worker = os.environ['WORKER']
+    os.kill(int(worker), signal.SIGSTOP)
+    threads = glob.glob('/proc/%s/task/*/stat' % worker)
+    while any(open(thread).read().rpartition(') ')[2][0] not in 'Tt' for thread in threads):
+        os.sched_yield()
+
+
 def step_late():
     check_late_grpc(rows.LATE_GRPC_ERRORS[1], lambda: ask_errors(rows.LATE_ERRORS[1:2]))
     ask_errors(rows.LATE_ERRORS[2:], go_on)
-    os.kill(int(os.environ['WORKER']), signal.SIGSTOP)
+    halt()
     check_late_grpc(rows.LATE_GRPC_ERRORS[2], go_on)
-    os.kill(int(os.environ['WORKER']), signal.SIGSTOP)
+    halt()
     check_grpc(*rows.LATE_GRPC_ERRORS[3])
 
 
