@@ -79,11 +79,6 @@ struct workers {
 	struct agent_session *session[AGENT_WORKERS_MAX];
 };
 
-static bool has_cuda_side(const struct loaded_model *model)
-{
-	return model->model->capture != NULL;
-}
-
 int agent_gpu_list(const char *text, int n_gpus, int out[AGENT_WORKERS_MAX])
 {
 	char *end;
@@ -126,8 +121,9 @@ static int choose_gpus(const struct agent_options *o, const struct loaded_model 
 	if (strcmp(o->gpus, "none") == 0)
 		goto on_cpu;
 	n_gpus = agent_gpus(why, sizeof(why));
-	if (!has_cuda_side(model)) {
-		snprintf(why, sizeof(why), "model '%s' has no CUDA side", model->model->name);
+	if (!agent_model_has_cuda_side(model->model)) {
+		snprintf(why, sizeof(why), "model '%s' has no CUDA side%s", model->model->name,
+			 model->model->capture == NULL ? "" : " for replies in pieces (ABI 5)");
 		n_gpus = 0;
 	}
 	if (n_gpus == 0 && !automatic) {

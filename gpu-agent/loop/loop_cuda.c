@@ -10,8 +10,10 @@
 #include <unistd.h>
 
 #include "loop/gpu_graph.h"
+#include "loop/gpu_model.h"
 #include "loop/gpu_pin.h"
 #include "loop/loop_cuda.h"
+#include "loop/model_load.h"
 
 /* Blocks that copy: enough to fill the bus, few enough to leave the GPU to the model. */
 #define BLOCKS_MAX 64
@@ -38,7 +40,7 @@ struct agent_loop {
 	cudaGraphExec_t exec;
 	struct gpu_shared *shared;
 	/* device memory */
-	void *buffers[10];
+	void *buffers[16];
 	unsigned int n_buffers;
 	const volatile void *pinned[AGENT_LINKS_MAX * PINS_PER_LINK];
 	unsigned int n_pinned;
@@ -160,6 +162,22 @@ static struct gpu_loop make_loop(struct agent_loop *loop, const struct agent_loo
 	return g;
 }
 
+/* Buffers that a model whose replies come in pieces needs beside those. */
+static struct gpu_steps make_steps(struct agent_loop *loop, const struct agent_loop_params *p,
+				   struct gpu_loop *g)
+{
+	size_t words = g->max_batch * sizeof(uint32_t);
+	struct gpu_steps s = {
+		.max_pieces = p->max_pieces,
+		.states = device_buffer(loop, words),
+		.row = device_buffer(loop, g->max_batch * sizeof(struct gpu_row)),
+	};
+
+	g->model.row_states = s.states;
+	g->model.row_more = device_buffer(loop, words);
+	return s;
+}
+
 /* --- the graph ---------------------------------------------------------------------------------
  */
 
@@ -175,6 +193,7 @@ static unsigned int copy_blocks(uint32_t batch, uint32_t bytes)
 static cudaGraph_t record_model(struct agent_loop *loop, const struct agent_loop_params *p,
 				struct gpu_loop *g)
 {
+	const struct agent_model_gpu given = g->model;
 	cudaGraph_t graph = NULL;
 	char why[320] = "";
 
@@ -185,17 +204,12 @@ static cudaGraph_t record_model(struct agent_loop *loop, const struct agent_loop
 		snprintf(loop->error, loop->error_size, "model '%s': %s", p->model->name, why);
 		loop->failed = true;
 	}
-	if (!loop->failed &&
-	    (g->model.rows != &g->state->batch.rows || g->model.lengths != g->lengths)) {
-		snprintf(loop->error, loop->error_size,
-			 "model '%s': rows and lengths are the loop's; they cannot be replaced",
-			 p->model->name);
-		loop->failed = true;
-	}
 	/* Recording must end, also after an error. */
 	cuda_check(loop, cudaStreamEndCapture(loop->stream, &graph),
 		   "the model broke the recording");
-	if (!loop->failed && gpu_graph_check(graph, why, sizeof(why)) < 0) {
+	if (!loop->failed && (gpu_graph_check(graph, why, sizeof(why)) < 0 ||
+			      gpu_model_check(p->model, &given, &g->model, gpu_graph_nodes(graph),
+					      why, sizeof(why)) < 0)) {
 		snprintf(loop->error, loop->error_size, "model '%s': %s", p->model->name, why);
 		loop->failed = true;
 	}
@@ -244,6 +258,16 @@ static void record_run(struct agent_loop *loop, const struct gpu_loop *g, cudaGr
 			   "cannot record a join");
 }
 
+/* Turns that a graph has, each with <nodes> nodes of the model. */
+static unsigned int turns_of(size_t nodes)
+{
+	unsigned int turns = TURNS_MAX;
+
+	while (turns > 1 && turns * nodes > MODEL_NODES_MAX)
+		turns /= 2;
+	return turns;
+}
+
 /* Record turns with the model between them, and a last one that only sends and launches the graph
  * again. */
 static void record_turns(struct agent_loop *loop, const struct gpu_loop *g, cudaGraph_t model,
@@ -251,14 +275,13 @@ static void record_turns(struct agent_loop *loop, const struct gpu_loop *g, cuda
 {
 	unsigned int in = copy_blocks(g->max_batch, g->max_request);
 	unsigned int out = copy_blocks(g->max_batch, g->max_reply);
-	unsigned int blocks = in > out ? in : out, turns = TURNS_MAX, most = gpu_turn_blocks();
+	unsigned int blocks = in > out ? in : out, turns = turns_of(nodes),
+		     most = gpu_turn_blocks();
 
 	/* Add one block, because block 0 does not copy while it takes requests. */
 	blocks += blocks > 1;
 	if (blocks > most)
 		blocks = most < 3 ? 1 : most;
-	while (turns > 1 && turns * nodes > MODEL_NODES_MAX)
-		turns /= 2;
 	if (nodes == 0 && blocks == 1)
 		turns = 1; /* one kernel does many turns */
 	for (unsigned int i = 0; i < turns && !loop->failed; i++) {
@@ -273,8 +296,21 @@ static void record_turns(struct agent_loop *loop, const struct gpu_loop *g, cuda
 		   "cannot record the end");
 }
 
+/* Record turns with the model behind each, and what launches the graph again. */
+static void record_steps(struct agent_loop *loop, const struct gpu_loop *g,
+			 const struct gpu_steps *s, cudaGraph_t model, size_t nodes)
+{
+	unsigned int turns = turns_of(nodes);
+
+	for (unsigned int i = 0; i < turns && !loop->failed; i++) {
+		cuda_check(loop, gpu_steps_turn(g, s, loop->stream), "cannot record a turn");
+		record_run(loop, g, model, 1, i);
+	}
+	cuda_check(loop, gpu_steps_again(g, loop->stream), "cannot record the end");
+}
+
 static void launch(struct agent_loop *loop, const struct agent_loop_params *p, struct gpu_loop *g,
-		   cudaGraph_t model)
+		   const struct gpu_steps *steps, cudaGraph_t model)
 {
 	const struct agent_model_gpu *m = &g->model;
 	size_t nodes = gpu_graph_nodes(model);
@@ -284,11 +320,15 @@ static void launch(struct agent_loop *loop, const struct agent_loop_params *p, s
 		      m->reply_lengths == m->lengths && m->statuses == NULL;
 	g->reply_known = (nodes > 0 || g->in_place) && m->statuses == NULL &&
 			 (m->reply_lengths == NULL || m->reply_lengths == m->lengths);
-	make_stage(loop, p, g, nodes);
+	if (steps == NULL)
+		make_stage(loop, p, g, nodes);
 	if (!cuda_check(loop, cudaStreamBeginCapture(loop->stream, cudaStreamCaptureModeRelaxed),
 			"cannot record a graph"))
 		return;
-	record_turns(loop, g, model, nodes);
+	if (steps == NULL)
+		record_turns(loop, g, model, nodes);
+	else
+		record_steps(loop, g, steps, model, nodes);
 	cuda_check(loop, cudaStreamEndCapture(loop->stream, &graph), "cannot record a graph");
 	if (cuda_check(
 		    loop,
@@ -373,6 +413,8 @@ static struct agent_loop *loop_cuda_start(const struct agent_loop_params *params
 {
 	struct agent_loop_params p = *params;
 	struct agent_loop *loop = calloc(1, sizeof(*loop));
+	bool in_pieces = agent_model_steps(p.model);
+	struct gpu_steps steps = {0};
 	cudaGraph_t model = NULL;
 	struct gpu_loop g;
 
@@ -404,6 +446,8 @@ static struct agent_loop *loop_cuda_start(const struct agent_loop_params *params
 	for (unsigned int i = 0; i < p.n_links && !loop->failed; i++)
 		pin_link(loop, &p.links[i]);
 	g = make_loop(loop, &p);
+	if (in_pieces)
+		steps = make_steps(loop, &p, &g);
 	if (loop->failed)
 		goto fail;
 	model = record_model(loop, &p, &g);
@@ -411,7 +455,7 @@ static struct agent_loop *loop_cuda_start(const struct agent_loop_params *params
 					cudaMemcpy(g.links, p.links, p.n_links * sizeof(*p.links),
 						   cudaMemcpyHostToDevice),
 					"cannot copy"))
-		launch(loop, &p, &g, model);
+		launch(loop, &p, &g, in_pieces ? &steps : NULL, model);
 	if (model != NULL)
 		cudaGraphDestroy(model);
 	if (loop->failed)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The facade between the host side of the loop on a GPU (loop_cuda.c) and its two kernels.
+ * The facade between the host side of the loop on a GPU (loop_cuda.c) and its kernels.
  *
  *   turn        loop_kernels.cu: sends the replies of the batch that the model is done with (copies
  *               them to where the RNIC reads them, posts); then polls the rings until there is a
@@ -13,6 +13,9 @@
  * One graph holds a few turns, each followed by the model, and a last one that only sends and
  * launches the graph again: the host launches it once. A model that has nothing to run (echo) needs
  * no graph between turns: one kernel runs many turns.
+ *
+ * A model whose replies come in pieces has a turn of its own, in loop_steps.cu: no shortcuts, one
+ * block, and requests keep their rows from turn to turn.
  *
  * Requests, rings and queues lie in memory that both the GPU and the RNIC see.
  */
@@ -107,6 +110,30 @@ struct gpu_loop {
 	struct agent_model_gpu model;
 };
 
+/* A row of the batch of a model whose replies come in pieces. Owner: one thread of the turn. */
+struct gpu_row {
+	struct gpu_request request;
+	uint64_t start_ns, done_ns; /* of the run that made the piece that is due */
+	uint32_t length;            /* of that piece */
+	uint32_t chunks;            /* that were sent */
+	uint16_t wqe;               /* of the last one */
+	bool open;                  /* the row holds a request */
+	bool stepped;   /* the model knows of it, and has to be told when it ends early */
+	bool ran;       /* the model runs with it */
+	bool due;       /* a piece is to be sent; the next one is made after that */
+	bool last;      /* it is the last one */
+	bool pending;   /* the one before it is not acknowledged */
+	uint8_t status; /* of the piece that is due, if it is the last one: enum ring_status */
+	uint8_t ending; /* enum ring_status that it ends with early; RING_OK: it goes on */
+};
+
+/* A parameter of the turns of such a model, beside struct gpu_loop. Device memory. */
+struct gpu_steps {
+	uint32_t max_pieces;
+	uint32_t *states;    /* [max_batch] enum agent_row: the model's <row_states> */
+	struct gpu_row *row; /* [max_batch] */
+};
+
 /* Parts of a turn; the last one of a graph only sends. */
 #define GPU_SEND 1u
 #define GPU_WAIT 2u
@@ -129,6 +156,12 @@ cudaError_t gpu_turn(const struct gpu_loop *loop, unsigned int blocks, unsigned 
  * turn <before> and the next. */
 cudaError_t gpu_stage(const struct gpu_loop *loop, unsigned int blocks, unsigned int before,
 		      cudaStream_t stream);
+
+/* Record a turn of a model whose replies come in pieces, and the kernel that launches the graph
+ * again. */
+cudaError_t gpu_steps_turn(const struct gpu_loop *loop, const struct gpu_steps *steps,
+			   cudaStream_t stream);
+cudaError_t gpu_steps_again(const struct gpu_loop *loop, cudaStream_t stream);
 
 #ifdef __cplusplus
 }

@@ -261,14 +261,15 @@ static __device__ void build_wqe(struct agent_link *link, const struct gpu_reque
 
 static __device__ void write_header(struct ring_reply *header, const struct gpu_request *r,
 				    uint32_t length, uint32_t backlog, uint64_t start_ns,
-				    uint64_t done_ns)
+				    uint64_t done_ns, uint32_t chunk = 0)
 {
 	header->sequence = r->sequence;
 	header->seen_ns = r->seen_ns;
 	header->start_ns = start_ns;
 	header->done_ns = done_ns;
-	/* One store for length, chunk, which is 0, and backlog. */
-	*(uint64_t *)&header->length = length | (uint64_t)ring_reply_backlog(backlog) << 48;
+	/* One store for length, chunk and backlog. */
+	*(uint64_t *)&header->length = length | (uint64_t)(uint16_t)chunk << 32 |
+				       (uint64_t)ring_reply_backlog(backlog) << 48;
 }
 
 /* One thread: count a batch of <n> requests. */
@@ -320,7 +321,7 @@ static __device__ void build_batch(const struct gpu_loop *g, struct block0 *b,
 	}
 }
 
-/* Ring one doorbell per link. A barrier after build_batch() comes first. */
+/* Ring one doorbell per link. A barrier after the WQEs were built comes first. */
 static __device__ void ring_batch(const struct gpu_loop *g, struct block0 *b)
 {
 	uint32_t i = threadIdx.x;
@@ -330,6 +331,15 @@ static __device__ void ring_batch(const struct gpu_loop *g, struct block0 *b)
 			mlx5_ring(&b->links[i].queue, b->links[i].built);
 		b->links[i].built = 0;
 	}
+}
+
+/* One thread: launch the graph again. */
+static __device__ void launch_again(const struct gpu_loop *g)
+{
+	cudaError_t error = cudaGraphLaunch(cudaGetCurrentGraphExec(), cudaStreamGraphTailLaunch);
+
+	if (error != cudaSuccess)
+		g->shared->launch_error = error;
 }
 
 #endif

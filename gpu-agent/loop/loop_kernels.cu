@@ -170,17 +170,13 @@ static __device__ void scatter_and_post(const struct gpu_loop *g, struct block0 
 /* The end of the graph, with everything sent: launch the graph again, unless the host said stop. */
 static __device__ void relaunch(const struct gpu_loop *g, const struct turn *t)
 {
-	cudaError_t error;
-
 	/* Leave the state alone: helpers may not have read <stopped> yet. */
 	if (t->stopped)
 		return;
 	g->state->batch = (struct gpu_batch){};
 	g->state->published = 0;
 	g->state->arrived = 0;
-	error = cudaGraphLaunch(cudaGetCurrentGraphExec(), cudaStreamGraphTailLaunch);
-	if (error != cudaSuccess)
-		g->shared->launch_error = error;
+	launch_again(g);
 }
 
 static __global__ void __launch_bounds__(GPU_BLOCK, 2)

@@ -295,18 +295,26 @@ static __device__ uint32_t unread_left(uint32_t unread, uint32_t taken, uint32_t
 	return max(unread, left);
 }
 
+/* Binary logarithm of the descriptors that a warp reads of each link at once. */
+static __device__ uint32_t poll_shift(const struct gpu_loop *g)
+{
+	uint32_t shift = 3;
+
+	while (shift > 0 && g->n_links << shift > DESCRIPTORS_PER_POLL)
+		shift--;
+	return shift;
+}
+
 /* Warp 0: poll until there is a batch: it is full, or its first request has waited for
  * batch_timeout_ns. Unless it <may_wait>, take what is there. Returns true when some request may
  * have waited longer than CANCEL_AGE_NS. */
 static __device__ bool poll_until_batch(const struct gpu_loop *g, struct block0 *b, struct turn *t,
 					bool may_wait)
 {
-	uint32_t shift = 3, stop = 0, missed, left, result, first = t->n;
+	uint32_t shift = poll_shift(g), stop = 0, missed, left, result, first = t->n;
 	uint64_t last_poll = b->carried.last_poll, now;
 	bool more, seen_empty = false;
 
-	while (shift > 0 && g->n_links << shift > DESCRIPTORS_PER_POLL)
-		shift--;
 	for (;;) {
 		uint32_t before = t->n;
 

@@ -11,7 +11,7 @@
 #include "loop/model_load.h"
 #include "loop/model_tensors.h"
 
-/* Without describe() and step(), and the same otherwise. */
+/* Without describe(), step() and the words of rows, and the same otherwise. */
 #define OLDEST_ABI 2
 
 /* The folder of plug-ins in a build folder and in an installation, both as seen from the agent. */

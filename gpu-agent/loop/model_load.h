@@ -19,13 +19,20 @@ struct loaded_model {
 	struct model_description description;
 };
 
-/* The first ABI that has step(). */
+/* The first ABI that has step(), and the first one that has it on a GPU. */
 #define MODEL_STEP_ABI 4
+#define MODEL_ROWS_ABI 5
 
 /* Do its replies come in pieces? */
 static inline bool agent_model_steps(const struct agent_model *m)
 {
 	return m->abi >= MODEL_STEP_ABI && m->step != NULL;
+}
+
+/* Does it run on a GPU? A capture() that knows nothing of rows' words cannot make pieces. */
+static inline bool agent_model_has_cuda_side(const struct agent_model *m)
+{
+	return m->capture != NULL && (!agent_model_steps(m) || m->abi >= MODEL_ROWS_ABI);
 }
 
 /* Load the plug-in <name>, a path or a name in the models folder, and open it. 0, or -errno and

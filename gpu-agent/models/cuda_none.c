@@ -8,6 +8,7 @@
 
 #include "models/echo_cuda.h"
 #include "models/mlp_cuda.h"
+#include "models/words_cuda.h"
 
 int echo_cuda_delay(const struct agent_model_gpu *gpu, uint32_t batch_us, uint32_t delay_us,
 		    char *error, size_t size)
@@ -34,5 +35,22 @@ int mlp_cuda_capture(struct mlp_cuda *mlp, struct agent_model_gpu *gpu, char *er
 }
 
 void mlp_cuda_destroy(struct mlp_cuda *mlp)
+{
+}
+
+struct words_cuda *words_cuda_create(const struct words_options *options, uint32_t max_batch,
+				     char *error, size_t size)
+{
+	snprintf(error, size, "built without CUDA");
+	return NULL;
+}
+
+int words_cuda_capture(struct words_cuda *words, const struct agent_model_gpu *gpu, char *error,
+		       size_t size)
+{
+	return -ENOTSUP;
+}
+
+void words_cuda_destroy(struct words_cuda *words)
 {
 }

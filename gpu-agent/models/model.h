@@ -6,7 +6,8 @@
  * one with --model PATH, or with --model NAME when NAME.so is in that folder, opens it once, and
  * calls run() from its loop with the batches of requests that it gathered. A model whose replies
  * come in pieces has step() in its place. A model that also runs on a GPU has capture(), which is
- * called once and records its work into the loop's graph; run() and step() are not called then.
+ * called once and records its work into the loop's graph; run() and step() are not called then. A
+ * model with step() gets there a word per row, which says what its row holds (enum agent_row).
  */
 #ifndef AGENT_MODEL_H
 #define AGENT_MODEL_H
@@ -14,9 +15,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Plug-ins of ABI 2, which has no describe(), and of ABI 3, which has no step(), are loaded, too.
- */
-#define AGENT_MODEL_ABI    4
+/* Plug-ins of ABI 2, which has no describe(), of ABI 3, which has no step(), and of ABI 4, whose
+ * step() runs on CPUs only, are loaded, too. */
+#define AGENT_MODEL_ABI    5
 #define AGENT_MODEL_SYMBOL "agent_model"
 
 /* The sizes of an opened model; fixed for its life. */
@@ -58,11 +59,20 @@ struct agent_model_turn {
 	void *own; /* the model's, for this request: NULL in its first call, then kept */
 };
 
+/* States of a row in a run on a GPU, of a model whose replies come in pieces. */
+enum agent_row {
+	AGENT_ROW_NONE = 0, /* nothing is to be done: leave the row and what is kept of it alone */
+	AGENT_ROW_NEW = 1,  /* a request: its bytes are in the row's input, and stay there */
+	AGENT_ROW_NEXT = 2, /* the request of earlier runs: make the next piece of its reply */
+	AGENT_ROW_GONE = 3, /* nobody wants the rest: free what is kept. Results are not read */
+};
+
 /*
- * A batch on a GPU. The agent owns <rows> and <lengths>; the model may replace the other buffers by
- * its own, which live as long as it does. All of it is device memory. A request has the same row in
- * every array. Rows from *rows on hold no request; their results are not read. Replies are read in
- * aligned units of 16 bytes, so the rest of a reply's last unit must be readable, too.
+ * A batch on a GPU. The agent owns <rows>, <lengths> and <row_states>; the model may replace the
+ * other buffers by its own, which live as long as it does. All of it is device memory. A request
+ * has the same row in every array. Rows from *rows on hold no request; their results are not read.
+ * Replies are read in aligned units of 16 bytes, so the rest of a reply's last unit must be
+ * readable, too.
  */
 struct agent_model_gpu {
 	void *stream; /* cudaStream_t, being captured on the current device */
@@ -78,6 +88,17 @@ struct agent_model_gpu {
 	uint32_t *reply_lengths;
 	int32_t *statuses; /* 0, or -errno; NULL: all 0 */
 	uint32_t reply_length;
+	/*
+	 * Both NULL, unless the model has step(). Then each run goes on with the rows whose state
+	 * is not AGENT_ROW_NONE, by one piece of each, and the agent runs the graph again as long
+	 * as a request is open. A request keeps its row until the model has written 0 to its
+	 * <row_more> or a status, or was told that it is gone; others join free rows between two
+	 * runs. A row that is NONE and was not ended waits: its last piece is still in <output>.
+	 */
+	const uint32_t *row_states; /* enum agent_row */
+	/* Written by the model's work for every row that is NEW or NEXT. 1: pieces follow; none is
+	 * sent now if the reply's length is 0. 0: this is the last one. */
+	uint32_t *row_more;
 };
 
 #define AGENT_MODEL_TENSORS_MAX 16

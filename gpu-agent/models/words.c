@@ -5,25 +5,25 @@
  * Arguments: max_request, bytes of the longest request; max_reply, bytes of a
  * piece, beyond which a word is cut, inside of a character if need be; delay_us, us between two
  * pieces; max_pieces, of a reply, its end included; fail_after=N, an error in place of the N + 1st
- * piece.
+ * piece. On a GPU a word at a time of every row (words_cuda.cu).
  */
 #include "models/arguments.h"
 #include "models/model.h"
+#include "models/words_cuda.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define WORDS_LENGTH          4u /* bytes in front of an element of BYTES */
 #define WORDS_REQUEST_DEFAULT 65536
 #define WORDS_REQUEST_MAX     (64u << 20)
 #define WORDS_REPLY_DEFAULT   16384
 #define WORDS_DELAY_MAX_US    60000000
 
 struct words {
-	uint32_t delay_us, fail_after; /* UINT32_MAX: never */
-	uint32_t most;                 /* bytes of text in a piece */
+	struct words_options options;
+	struct words_cuda *cuda; /* NULL until captured */
 };
 
 /* Where a reply is: what the model keeps of a request. */
@@ -65,8 +65,9 @@ static int words_open(const char *arguments, uint32_t max_batch, struct agent_mo
 		snprintf(error, error_size, "out of memory");
 		return -ENOMEM;
 	}
-	*words = (struct words){
-		.delay_us = delay_us, .fail_after = fail_after, .most = max_reply - WORDS_LENGTH};
+	*words = (struct words){.options = {.delay_us = delay_us,
+					    .fail_after = fail_after,
+					    .most = max_reply - WORDS_LENGTH}};
 	*shape = (struct agent_model_shape){
 		.min_request = WORDS_LENGTH,
 		.max_request = max_request,
@@ -96,16 +97,16 @@ static int words_text(const struct agent_model_turn *t, const char **text, uint3
 	return *length == t->request_length - WORDS_LENGTH;
 }
 
-static void words_say(const struct words *words, struct agent_model_turn *t,
+static void words_say(const struct words_options *options, struct agent_model_turn *t,
 		      struct words_place *place, const char *text, uint32_t length)
 {
 	uint32_t end = words_next(text, place->at, length), n = end - place->at;
 
-	if (n > words->most) {
-		n = words->most;
+	if (n > options->most) {
+		n = options->most;
 		end = place->at + n;
 	}
-	if (place->words++ == words->fail_after) {
+	if (place->words++ == options->fail_after) {
 		t->status = -EIO;
 		return;
 	}
@@ -113,11 +114,11 @@ static void words_say(const struct words *words, struct agent_model_turn *t,
 	memcpy((char *)t->reply + WORDS_LENGTH, text + place->at, n);
 	t->reply_length = WORDS_LENGTH + n;
 	t->more = end < length;
-	t->wait_us = words->delay_us;
+	t->wait_us = options->delay_us;
 	place->at = end;
 }
 
-static void words_turn(const struct words *words, struct agent_model_turn *t)
+static void words_turn(const struct words_options *options, struct agent_model_turn *t)
 {
 	struct words_place *place = t->own;
 	const char *text;
@@ -130,7 +131,7 @@ static void words_turn(const struct words *words, struct agent_model_turn *t)
 	else if (!words_text(t, &text, &length))
 		t->status = -EINVAL;
 	else if (!t->gone)
-		words_say(words, t, place, text, length);
+		words_say(options, t, place, text, length);
 	if (t->more)
 		return;
 	free(t->own);
@@ -139,8 +140,10 @@ static void words_turn(const struct words *words, struct agent_model_turn *t)
 
 static void words_step(void *state, struct agent_model_turn *turns, uint32_t n)
 {
+	const struct words *words = state;
+
 	for (uint32_t i = 0; i < n; i++)
-		words_turn(state, &turns[i]);
+		words_turn(&words->options, &turns[i]);
 }
 
 static void words_describe(const void *state, struct agent_model_description *description)
@@ -151,9 +154,22 @@ static void words_describe(const void *state, struct agent_model_description *de
 	description->output[0] = (struct agent_model_tensor){"text_output", "BYTES", 1, {1}};
 }
 
+/* Rows keep from one loop to the next what they have: a loop that stops tells which are gone. */
+static int words_capture(void *state, struct agent_model_gpu *gpu, char *error, size_t error_size)
+{
+	struct words *words = state;
+
+	if (words->cuda == NULL)
+		words->cuda = words_cuda_create(&words->options, gpu->max_batch, error, error_size);
+	return words->cuda == NULL ? -EIO : words_cuda_capture(words->cuda, gpu, error, error_size);
+}
+
 static void words_close(void *state)
 {
-	free(state);
+	struct words *words = state;
+
+	words_cuda_destroy(words->cuda);
+	free(words);
 }
 
 const struct agent_model agent_model = {
@@ -161,6 +177,7 @@ const struct agent_model agent_model = {
 	.name = "words",
 	.open = words_open,
 	.close = words_close,
+	.capture = words_capture,
 	.describe = words_describe,
 	.step = words_step,
 };

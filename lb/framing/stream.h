@@ -99,7 +99,7 @@ struct stream_action {
 			const uint8_t *at; /* valid until the next call for this stream */
 			union {
 				uint64_t offset; /* of PRODUCE: in the request */
-				uint64_t tag;    /* of SEND that <watches>: of its request */
+				uint64_t tag;    /* of SEND that watches: the request's */
 			};
 			/* 0, or of PRODUCE: <offset> is in a tensor of which each row has so many
 			 * bytes, from <within> on of rows of <row> bytes */

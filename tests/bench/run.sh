@@ -142,10 +142,10 @@ carry_libraries() {
 
 # bundle DIRECTORY [--without-mlp]
 bundle() {
-    local static=$root/build-static to=${1:?bundle needs a directory} name models=(echo mlp) plugins targets=()
+    local static=$root/build-static to=${1:?bundle needs a directory} name models=(echo words mlp) plugins targets=()
     case ${2:-} in
     '') ;;
-    --without-mlp) models=(echo) ;;
+    --without-mlp) models=(echo words) ;;
     *)
         usage >&2
         return 2
@@ -159,7 +159,7 @@ bundle() {
     done
     targets+=("${programs[@]}")
     if has_cuda "$static"; then
-        targets+=(tests/bench/bench-gpu tests/gpu/loop_test)
+        targets+=(tests/bench/bench-gpu tests/gpu/{loop,steps}_test)
     fi
     plugins=("${models[@]/#/gpu-agent/models/}")
     ninja -C "$static" "${targets[@]}" "${plugins[@]/%/.so}" >&2

@@ -24,6 +24,12 @@ static int load(struct loaded_model *m, const struct rig_params *p, char *error,
 	return agent_model_load(m, path, p->arguments, p->max_batch, error, size);
 }
 
+/* Bytes from piece to piece of a reply. */
+static uint32_t chunk_of(const struct link_memory *m)
+{
+	return m->reply_stride;
+}
+
 uint64_t rig_room(const struct rig *rig)
 {
 	return link_memory_room(rig->slots, rig->model.shape.max_request, ROOM_MB);
@@ -35,6 +41,7 @@ static int make_link_here(struct rig *rig, uint32_t i, uint32_t wqes)
 	const struct agent_model_shape *shape = &rig->model.shape;
 	struct rig_link *l = &rig->link[i];
 
+	*l = (struct rig_link){0};
 	if (link_memory_create(&l->memory, rig->slots, shape->max_request, shape->max_reply,
 			       rig_room(rig)) < 0 ||
 	    send_queue_create(&l->sq, wqes) < 0)
@@ -70,6 +77,7 @@ static int make_link(struct rig *rig, uint32_t i, uint32_t wqes)
 		.lkey = made.lkey,
 		.remote_address = l->remote,
 		.remote_rkey = made.remote_rkey,
+		.chunk = chunk_of(&l->memory),
 		.queue = made.queue,
 		.doorbell_is_io = made.doorbell_is_io,
 		.memory_on_gpu = l->memory.writable.on_gpu,
@@ -77,24 +85,13 @@ static int make_link(struct rig *rig, uint32_t i, uint32_t wqes)
 	return 0;
 }
 
-int rig_start(struct rig *rig, const struct rig_params *p, char *error, size_t size)
+/* Links as they are new, and a loop on them. */
+static int start_loop(struct rig *rig, char *error, size_t size)
 {
-	struct agent_loop_params loop = {0};
+	const struct rig_params *p = &rig->params;
+	const struct agent_model_shape *shape = &rig->model.shape;
+	struct agent_loop_params loop;
 
-	*rig = (struct rig){
-		.ops = p->ops != NULL ? p->ops
-		       : p->gpu < 0   ? &agent_loop_cpu
-				      : &agent_loop_cuda,
-		.n_links = p->links,
-		.slots = p->slots,
-		.nic = p->nic,
-		.gpu = p->gpu,
-	};
-	sleeper_init(&rig->sleeper);
-	if (rig->nic != NULL && rig->nic->open(rig, error, size) < 0)
-		return -1;
-	if (load(&rig->model, p, error, size) < 0)
-		return -1;
 	for (uint32_t i = 0; i < p->links; i++)
 		if (make_link(rig, i, p->wqes == 0 ? 2 * p->slots : p->wqes) < 0) {
 			snprintf(error, size, "no memory for link %u", i);
@@ -103,9 +100,10 @@ int rig_start(struct rig *rig, const struct rig_params *p, char *error, size_t s
 	loop = (struct agent_loop_params){
 		.model = rig->model.model,
 		.model_state = rig->model.state,
-		.shape = rig->model.shape,
-		.max_reply = p->max_reply == 0 ? rig->model.shape.max_reply : p->max_reply,
-		.max_batch = rig->model.shape.max_batch,
+		.shape = *shape,
+		.max_reply = p->max_reply == 0 ? shape->max_reply : p->max_reply,
+		.max_batch = shape->max_batch,
+		.max_pieces = shape->max_pieces,
 		.batch_timeout_us = p->batch_timeout_us,
 		.heartbeat_ms = p->heartbeat_ms,
 		.idle_sleep = true,
@@ -121,7 +119,7 @@ int rig_start(struct rig *rig, const struct rig_params *p, char *error, size_t s
 	return rig->loop == NULL ? -1 : 0;
 }
 
-void rig_stop(struct rig *rig)
+static void stop_loop(struct rig *rig)
 {
 	if (rig->loop != NULL)
 		rig->ops->stop(rig->loop);
@@ -131,12 +129,43 @@ void rig_stop(struct rig *rig)
 		link_memory_destroy(&rig->link[i].memory);
 		send_queue_destroy(&rig->link[i].sq);
 	}
+	rig->loop = NULL;
+}
+
+int rig_start(struct rig *rig, const struct rig_params *p, char *error, size_t size)
+{
+	*rig = (struct rig){
+		.params = *p,
+		.ops = p->ops != NULL ? p->ops
+		       : p->gpu < 0   ? &agent_loop_cpu
+				      : &agent_loop_cuda,
+		.n_links = p->links,
+		.slots = p->slots,
+		.nic = p->nic,
+		.gpu = p->gpu,
+	};
+	sleeper_init(&rig->sleeper);
+	if (rig->nic != NULL && rig->nic->open(rig, error, size) < 0)
+		return -1;
+	if (load(&rig->model, p, error, size) < 0)
+		return -1;
+	return start_loop(rig, error, size);
+}
+
+int rig_restart(struct rig *rig, char *error, size_t size)
+{
+	stop_loop(rig);
+	return start_loop(rig, error, size);
+}
+
+void rig_stop(struct rig *rig)
+{
+	stop_loop(rig);
 	if (rig->nic != NULL)
 		rig->nic->close(rig);
 	rig->nic = NULL;
 	sleeper_fini(&rig->sleeper);
 	agent_model_unload(&rig->model);
-	rig->loop = NULL;
 	rig->model = (struct loaded_model){0};
 }
 
@@ -159,7 +188,7 @@ static uint32_t rig_reply_place(const struct rig *rig, const struct link_memory 
 {
 	uint64_t from_end = rig->slots - 1 - slot;
 
-	return (uint32_t)(from_end * m->reply_stride / RING_ALIGNMENT);
+	return (uint32_t)(from_end * rig->model.shape.max_pieces * chunk_of(m) / RING_ALIGNMENT);
 }
 
 /* The load balancer's view of an address in a link's memory: the memory, or its copy. */
@@ -271,6 +300,9 @@ static bool next_here(struct rig *rig, uint32_t link, struct rig_reply *out)
 	struct send_queue *sq = &l->sq;
 	uint8_t syndrome;
 
+	if (l->owes && !l->mute)
+		complete(sq);
+	l->owes = false;
 	if (!send_queue_update(sq))
 		return false;
 	syndrome = send_queue_read(sq, &l->memory.sendable, LKEY, &out->work);
@@ -279,7 +311,9 @@ static bool next_here(struct rig *rig, uint32_t link, struct rig_reply *out)
 		abort();
 	}
 	sq->next++;
-	if (out->work.signal && !l->mute)
+	if (out->work.imm & RING_IMM_MORE)
+		l->owes = out->work.signal;
+	else if (out->work.signal && !l->mute)
 		complete(sq);
 	out->header = (const void *)(uintptr_t)out->work.local;
 	return true;
@@ -288,6 +322,7 @@ static bool next_here(struct rig *rig, uint32_t link, struct rig_reply *out)
 bool rig_reply(struct rig *rig, uint32_t link, struct rig_reply *out)
 {
 	struct rig_link *l = &rig->link[link];
+	uint64_t place;
 
 	while ((rig->nic != NULL ? rig->nic->next : next_here)(rig, link, out)) {
 		if (out->work.imm & RING_IMM_HEARTBEAT) {
@@ -297,8 +332,11 @@ bool rig_reply(struct rig *rig, uint32_t link, struct rig_reply *out)
 		}
 		out->slot = ring_imm_slot(out->work.imm);
 		out->status = ring_imm_status(out->work.imm);
+		out->more = out->work.imm & RING_IMM_MORE;
 		out->bytes = (const uint8_t *)(out->header + 1);
-		if (out->work.remote != rig_reply_address(rig, link, out->slot) ||
+		place = rig_reply_address(rig, link, out->slot) +
+			(uint64_t)out->header->chunk * chunk_of(&l->memory);
+		if (out->work.remote != place ||
 		    out->work.length != sizeof(*out->header) + out->header->length) {
 			fprintf(stderr, "link %u: the reply to slot %u is posted wrongly\n", link,
 				out->slot);

@@ -56,10 +56,12 @@ struct rig_link {
 	uint64_t heartbeats;
 	uint32_t backlog; /* as the last heartbeat said */
 	bool mute;        /* completes nothing */
+	bool owes;        /* a completion, which lets the loop write over a piece that was taken */
 	void *nic;        /* the NIC's own */
 };
 
 struct rig {
+	struct rig_params params;
 	struct loaded_model model;
 	const struct agent_loop_ops *ops;
 	struct agent_loop *loop;
@@ -72,11 +74,13 @@ struct rig {
 	int gpu;
 };
 
-/* A reply that the loop posted. <bytes> stays until the slot's next request. */
+/* A reply that the loop posted, or a piece of one. <bytes> stays until the slot's next request; of
+ * a piece until the next call of rig_reply() for its link. */
 struct rig_reply {
 	struct send_work work;
 	uint32_t slot;
 	uint8_t status;
+	bool more; /* pieces follow */
 	const struct ring_reply *header;
 	const uint8_t *bytes; /* header->length of them */
 };
@@ -84,6 +88,9 @@ struct rig_reply {
 /* 0, or -1 with a sentence in <error>. */
 int rig_start(struct rig *rig, const struct rig_params *params, char *error, size_t size);
 void rig_stop(struct rig *rig);
+/* As after a lost registration: ends the loop, and starts another one with the same model and new
+ * links. */
+int rig_restart(struct rig *rig, char *error, size_t size);
 
 /* Bytes of a link's room: enough for all slots. For NICs. */
 uint64_t rig_room(const struct rig *rig);

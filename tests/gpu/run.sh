@@ -13,8 +13,8 @@ set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$here/../..
 build=${BUILD:-$root/build}
-programs=(tests/gpu/loop_test tests/gpu/memory_test tests/gpu/post_test)
-models=(echo mlp)
+programs=(tests/gpu/loop_test tests/gpu/steps_test tests/gpu/memory_test tests/gpu/post_test)
+models=(echo mlp words)
 # The loop: beside a send queue in memory; on a ConnectX's stand-in, rung by the GPU, by the proxy, and with requests and
 # replies in the GPU's memory.
 loops=(cuda cuda-verbs cuda-proxy cuda-memory)
@@ -79,5 +79,6 @@ try post "$at/post_test"
 for loop in "${loops[@]}"; do
     try "$loop" "$at/loop_test" "$loop" "$model_folder" "$weights"
 done
+try pieces "$at/steps_test" cuda "$model_folder"
 [ $failed -eq 0 ] || exit 1
 [ $skipped -eq 0 ] || exit 77

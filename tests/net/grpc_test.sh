@@ -29,22 +29,29 @@ step() {
     ip netns exec "$tag-client" /usr/bin/python3 "$root/tests/net/grpc/client.py" "$dir" "$vip" "$1" >"$dir/$1.log" 2>&1 ||
         fail "$1: $(tail -n 30 "$dir/$1.log")"
 }
+# begin_step NAME: the same in the background; has_said NAME LINES; end_step NAME: it has ended
+begin_step() {
+    ip netns exec "$tag-client" /usr/bin/python3 "$root/tests/net/grpc/client.py" "$dir" "$vip" "$1" >"$dir/$1.log" 2>&1 &
+    background=$!
+}
+has_said() {
+    [ "$(wc -l <"$dir/$1.log")" -ge "$2" ]
+}
+end_step() {
+    wait "$background" || fail "$1: $(tail -n 30 "$dir/$1.log")"
+}
 copies() {
     cli --json stats --all | jq '[.lcores[].payload_copies // 0] | add'
 }
 
 step empty
-ip netns exec "$tag-client" /usr/bin/python3 "$root/tests/net/grpc/client.py" "$dir" "$vip" watch >"$dir/watch.log" 2>&1 &
-watcher=$!
-watched() { # LINES: that it has said
-    [ "$(wc -l <"$dir/watch.log")" -ge "$1" ]
-}
-wait_for "all to be watched" watched 3
+begin_step watch
+wait_for "all to be watched" has_said watch 3
 start_agent 1 mlp --model-args "weights=$root/gpu-agent/models/digits/digits.safetensors"
 start_agent 2 echo --model-args max_request=4194304
 wait_for "w1 to be active" worker_is w1 active
 wait_for "w2 to be active" worker_is w2 active
-wait_for "the watchers to be told" watched 5
+end_step watch
 
 # The model's own answer, to a datagram.
 ip netns exec "$tag-client" /usr/bin/python3 - "$dir" "$vip" <<'PYTHON'
@@ -83,6 +90,8 @@ ip netns exec "$tag-client" /usr/bin/python3 "$root/tests/net/grpc/floods.py" "$
 # The port speaks HTTP/1.1 as before.
 ready=$(ip netns exec "$tag-client" curl --silent --max-time 20 "http://$vip:8501/v2/health/ready")
 expect "ready by HTTP/1.1" "$ready" = '{"ready":true}'
+begin_step watch_end
+wait_for "all to be watched again" has_said watch_end 3
 # Told to stop, it finishes what it has, and says so: a call that is under way is answered.
 kill -STOP "$pid_w2"
 WORKER=$pid_w2 LB=$pid_lb step drain
@@ -90,5 +99,5 @@ ended() {
     ! is_running "$pid_lb"
 }
 wait_for "the load balancer to end" ended
-wait $watcher || fail "watch: $(tail -n 30 "$dir/watch.log")"
-echo "gRPC: raw and typed tensors, 4 MiB in place, errors, deadlines, cancelled calls, streams, two models, TLS"
+end_step watch_end
+echo "gRPC: raw and typed tensors, 4 MiB in place, errors, deadlines, cancelled calls, streams, watches, two models, TLS"

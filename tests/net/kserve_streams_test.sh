@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # Replies in pieces: a model of text says a word at a time. By HTTP they are events of generate_stream, or one object
-# of generate; by gRPC messages of ModelStreamInfer. Silence is filled, time runs out, clients leave, the model fails.
+# of generate; by gRPC messages of ModelStreamInfer. Silence is filled, time runs out, clients leave, the model fails,
+# the load balancer is killed. Where there is a GPU the model runs there.
 #
 # Runs beside another: it measures no time.
 . "$(dirname "$0")/story.sh"
@@ -33,6 +34,7 @@ all_free() {
 }
 
 serve
+loop=$(grep -om1 'loop=[a-z]*' "$dir/w1.log")
 step words
 step errors
 step calls
@@ -68,7 +70,14 @@ step fails_at_once
 serve max_pieces=3
 step too_many_pieces
 wait_for "the worker to have no request" all_free
-# The worker goes in the middle of a stream.
+# The load balancer is killed in the middle of streams; its successor gets the same worker, all of whose rows are free.
 serve delay_us=50000
+BALANCER=$pid_lb step balancer_lost
+stop "$pid_lb" KILL
+start_lb
+wait_for "w1 to be active" worker_is w1 active
+step one_by_one
+wait_for "the worker to have no request" all_free
+# The worker goes in the middle of a stream.
 WORKER=$pid_w1 step worker_lost
-echo "a word at a time by SSE and gRPC: in time, silent, late, cancelled, failed"
+echo "a word at a time by SSE and gRPC: in time, silent, late, cancelled, failed; $loop"

@@ -102,10 +102,44 @@ Test(model_load, a_plug_in_of_abi_2_is_loaded_and_undescribed)
 Test(model_load, other_abis_are_refused_by_number)
 {
 	cr_assert_eq(load(PLUGIN_ABI1), -EINVAL);
-	cr_expect_not_null(strstr(error, "has ABI 1, this agent takes 2 to 4; build it against"),
+	cr_expect_not_null(strstr(error, "has ABI 1, this agent takes 2 to 5; build it against"),
 			   "%s", error);
-	cr_assert_eq(load(PLUGIN_ABI5), -EINVAL);
-	cr_expect_not_null(strstr(error, "has ABI 5, this agent takes 2 to 4"), "%s", error);
+	cr_assert_eq(load(PLUGIN_ABI6), -EINVAL);
+	cr_expect_not_null(strstr(error, "has ABI 6, this agent takes 2 to 5"), "%s", error);
+}
+
+static void no_step(void *state, struct agent_model_turn *turns, uint32_t n)
+{
+}
+
+static int no_capture(void *state, struct agent_model_gpu *gpu, char *why, size_t size)
+{
+	return 0;
+}
+
+Test(model_load, pieces_come_from_a_gpu_since_abi_5)
+{
+	static const struct {
+		uint32_t abi;
+		bool steps, captures, has_cuda_side;
+	} rows[] = {
+		{5, true, true, true},
+		{5, true, false, false},
+		{5, false, true, true},
+		{4, true, true, false},
+		{4, false, true, true},
+		{2, false, true, true},
+		/* behind the end of an older plug-in there is no step() */
+		{3, true, true, true},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct agent_model m = {.abi = rows[i].abi,
+					.step = rows[i].steps ? no_step : NULL,
+					.capture = rows[i].captures ? no_capture : NULL};
+
+		cr_expect_eq(agent_model_has_cuda_side(&m), rows[i].has_cuda_side, "row %zu", i);
+	}
 }
 
 Test(model_load, a_plug_in_describes_its_tensors)

@@ -104,7 +104,7 @@ WALK(one_client_does_not_have_all_batches)
 	walk_pass(w, 20);
 	walk_expect_eq(edge_held_packets(w->lb->lcore[0]), 0);
 	/* All of them were given back. */
-	for (unsigned int i = 0; i < 70; i++) {
+	for (unsigned int i = 0; i < 280; i++) {
 		struct http_client *again = http_dial(w, 5000 + i);
 
 		say_rows(again, 3, 6);
@@ -135,18 +135,21 @@ WALK(rows_without_bytes_leave_requests_for_others)
 	walk_destroy(w);
 }
 
-/* Each from another address: those that have stopped in the middle make room. */
+/* From many addresses: those that have stopped in the middle make room. */
 WALK(batches_that_stop_in_the_middle_make_room)
 {
-	static char source[256][16];
+	static char source[40][16];
 	struct walk *w = walk_create(&params);
 	struct http_client *c[256], *other;
 	unsigned int reset = 0;
 
 	worker(w);
 	for (unsigned int i = 0; i < RTE_DIM(c); i++) {
-		sprintf(source[i], "198.51.%u.%u", 101 + i / 128, 1 + i % 128);
-		c[i] = http_dial_from(w, source[i], 3000 + i);
+		/* The last eighth is for clients that have none. */
+		unsigned int from = i < 224 ? i / 32 : i - 224 + 7;
+
+		sprintf(source[from], "198.51.100.%u", 20 + from);
+		c[i] = http_dial_from(w, source[from], 3000 + i);
 		say_rows(c[i], 3, 5);
 		walk_pass(w, 1);
 	}

@@ -23,6 +23,13 @@ static const struct walk_params params = {
 	.more = "tcp: {connections: 256, buffer_mb: 32}\n",
 };
 
+/* Of rows of two bytes. */
+static const struct walk_params row_params = {
+	.services = "  - {name: echo, protocol: tcp, framing: kserve, address: " PACKET_DESTINATION4
+		    ", port: 8000, model: echo, max_request: 2, max_reply: 2}\n",
+	.more = "tcp: {connections: 256, buffer_mb: 32}\n",
+};
+
 struct bytes {
 	uint32_t n;
 	char at[STREAM_MAX];
@@ -295,19 +302,17 @@ static uint64_t cpu_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-static struct walk_worker *rows_worker(struct walk *w)
-{
-	return kserve_rows_worker(w, NULL);
-}
-
 /* us of the longest turn. */
-static double turns_run(void (*make)(void), struct walk_worker *(*worker)(struct walk *))
+static double turns_run(void (*make)(void), bool batches)
 {
-	struct walk *w = walk_create(&params);
+	struct walk *w = walk_create(batches ? &row_params : &params);
 	struct http_client *c;
 	uint64_t longest = 0;
 
-	worker(w);
+	if (batches)
+		kserve_rows_worker(w, NULL);
+	else
+		kserve_worker(w);
 	stream.n = 0;
 	make();
 	c = http_dial(w, 3000);
@@ -342,9 +347,9 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*make)(void);
-		struct walk_worker *(*worker)(struct walk *); /* NULL: kserve_worker() */
+		bool batches;
 	} rows[] = {
-		{"batches of 256 rows", make_batches, rows_worker},
+		{"batches of 256 rows", make_batches, true},
 		{"JSON, numbers of a digit", make_json},
 		{"JSON, empty lists", make_spaces},
 		{"chunks of a byte", make_chunks},
@@ -371,8 +376,7 @@ int main(int argc, char **argv)
 		double least = 1e9;
 
 		for (unsigned int k = 0; k < rounds; k++) {
-			double us = turns_run(rows[i].make, rows[i].worker != NULL ? rows[i].worker
-										   : kserve_worker);
+			double us = turns_run(rows[i].make, rows[i].batches);
 
 			least = RTE_MIN(least, us);
 		}

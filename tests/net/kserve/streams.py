@@ -258,4 +258,18 @@ def step_worker_lost():
     expect_error(found[-1], 'lost')
 
 
+def step_balancer_lost():
+    """The load balancer is killed in the middle of streams: they break, without an end."""
+    answers = [post('generate_stream', 'word ' * 400) for _ in range(8)]
+    for answer in answers:
+        assert answer.readline().startswith(b'data: ')
+    os.kill(int(os.environ['BALANCER']), signal.SIGKILL)
+    for answer in answers:
+        try:
+            rest = answer.read()
+            raise AssertionError(rest)
+        except (OSError, http.client.HTTPException):
+            pass
+
+
 globals()['step_' + sys.argv[3]]()

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdio.h>
+
+#include "loop/gpu_model.h"
+#include "loop/model_load.h"
+
+int gpu_model_check(const struct agent_model *model, const struct agent_model_gpu *given,
+		    const struct agent_model_gpu *left, size_t nodes, char *why, size_t size)
+{
+	const char *what = NULL;
+
+	if (left->rows != given->rows || left->lengths != given->lengths ||
+	    left->row_states != given->row_states)
+		what = "rows, lengths and row_states are the loop's; they cannot be replaced";
+	else if (agent_model_steps(model) && left->row_more == NULL)
+		what = "its replies come in pieces, but capture() has left no row_more, which says "
+		       "whether others follow";
+	else if (agent_model_steps(model) && nodes == 0)
+		what = "its replies come in pieces, but capture() has recorded nothing that makes "
+		       "them";
+	if (what == NULL)
+		return 0;
+	snprintf(why, size, "%s", what);
+	return -EINVAL;
+}
