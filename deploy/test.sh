@@ -33,7 +33,7 @@ while [ $# -gt 0 ]; do
     --only)
         only=${2:?--only needs a pattern}
         # A pattern that starts with a kind spares the builds of the others.
-        [[ ! $only =~ ^(unit|asan|race|fuzz|story|demo)(/|$) ]] || kinds=${BASH_REMATCH[1]}
+        [[ ! $only =~ ^\^?(unit|asan|race|fuzz|story|demo)(/|$) ]] || kinds=${BASH_REMATCH[1]}
         shift
         ;;
     *)

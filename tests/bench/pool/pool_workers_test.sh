@@ -3,6 +3,8 @@
 #
 # 512 workers register in less than ten seconds; then, under load, 100 of them join, leave and die in 20
 # seconds, and no answer is lost or comes twice: what was on a dead worker is answered by a notice.
+#
+# Runs beside another: it waits for workers most of the time.
 . "$(dirname "$0")/../../net/story.sh"
 
 workers=${WORKERS:-512} events=${EVENTS:-100} seconds=${SECONDS_OF_CHURN:-20} rate=${RATE:-400}

@@ -3,6 +3,8 @@
 #
 # The bench soak in small: 10 seconds of its load, with an event every two. It fails when a packet buffer, a slot, a
 # connection or a descriptor is left after it, or a reply is wrong or missing.
+#
+# Runs beside another: it waits between its events.
 set -euo pipefail
 
 build=${DOORBELL_BUILD:-$(realpath "$(dirname "$0")/../../../build")}
