@@ -68,7 +68,7 @@ class Latency(ctypes.Structure):
     """struct gpu_latency."""
     _fields_ = [(name, ctypes.c_double) for name in (
         "p10_us", "p50_us", "p99_us", "p999_us", "gpu_p50_us", "gpu_p99_us", "taken_us", "run_us",
-        "outside_us")] + [("lost", ctypes.c_uint64), ("wrong", ctypes.c_uint64)]
+        "outside_us", "class_low_us", "class_high_us")] + [("lost", ctypes.c_uint64), ("wrong", ctypes.c_uint64)]
 
 
 RUN = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(Item), ctypes.c_uint32)
