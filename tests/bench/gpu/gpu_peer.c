@@ -152,11 +152,12 @@ void peer_copy_out(struct agent_loop *loop, struct peer_batch *b, uint8_t *devic
 /* --- the server --------------------------------------------------------------------------------
  */
 
-static uint32_t take(struct agent_loop *loop, struct peer_batch *b)
+/* Take what is there. True when the batch is to run: it is full, or its first request has waited
+ * for batch_timeout_us, as in the loop. */
+static bool take(struct agent_loop *loop, struct peer_batch *b)
 {
-	uint64_t now = clock_now_ns();
+	uint64_t now = clock_now_ns(), timeout = loop->params.batch_timeout_us * 1000ull;
 
-	b->n = 0;
 	for (unsigned int l = 0; l < loop->params.n_links; l++) {
 		struct agent_link *link = &loop->params.links[l];
 		uint32_t taken = cpu_link_take(&loop->params, link, now, &b->request[b->n],
@@ -165,7 +166,8 @@ static uint32_t take(struct agent_loop *loop, struct peer_batch *b)
 		while (taken-- > 0)
 			b->link[b->n++] = link;
 	}
-	return b->n;
+	return b->n == loop->params.max_batch ||
+	       (b->n > 0 && now - b->request[0].seen_ns >= timeout);
 }
 
 static void send_batch(struct agent_loop *loop, struct peer_batch *b)
@@ -209,9 +211,10 @@ static void *serve(void *argument)
 
 		if (answered < taken && loop->kind->is_done(loop, oldest)) {
 			send_batch(loop, oldest);
+			oldest->n = 0;
 			answered++;
 		}
-		if (taken - answered < depth && take(loop, next) > 0) {
+		if (taken - answered < depth && take(loop, next)) {
 			next->start_ns = clock_now_ns();
 			loop->kind->launch(loop, next);
 			taken++;
