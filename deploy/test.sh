@@ -53,8 +53,8 @@ builder=
 finish() {
     local code=$?
     trap - EXIT
-    [ -z "$builder" ] || kill -- -"$builder" 2>/dev/null
-    jobs -p | xargs -r kill 2>/dev/null
+    [ -z "$builder" ] || kill -- -"$builder" 2>/dev/null || true
+    jobs -p | xargs -r kill 2>/dev/null || true
     wait
     rm -rf "$logs"
     exit $code

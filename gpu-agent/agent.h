@@ -22,6 +22,9 @@ extern int agent_logtype;
 
 #define AGENT_LABELS_MAX 16
 
+/* Where rings and payloads lie. AUTO: in the GPU's memory if the RDMA device takes it. */
+enum agent_memory { AGENT_MEMORY_AUTO, AGENT_MEMORY_GPU, AGENT_MEMORY_HOST };
+
 struct agent_options {
 	struct endpoint lb; /* the load balancer's address for agents */
 	char name[AGENT_NAME_MAX];
@@ -37,6 +40,7 @@ struct agent_options {
 	bool hugepages;
 	bool idle_sleep;
 	const char *turns; /* file of those that run their models in turn; NULL: none */
+	int memory;        /* enum agent_memory */
 	bool may_post; /* the loop may ring an RDMA device itself, where the device allows it */
 	bool dcqcn;
 	const char *label[AGENT_LABELS_MAX]; /* key=value */
@@ -90,6 +94,10 @@ struct agent_setup {
 	const struct agent_options *options;
 	const struct agent_loop_ops *loop;
 	int gpu; /* CUDA device number, for a loop on a GPU */
+	/* Rings and payloads are to be in the GPU's memory; if not, <memory_why> says why, unless
+	 * that is plain. */
+	bool memory_on_gpu;
+	char memory_why[160];
 };
 
 struct agent_worker;
@@ -118,9 +126,10 @@ struct agent_link_answer {
 	uint16_t udp_source; /* UDP source port that the load balancer wants packets from; 0: any */
 };
 
-/* Create memory and queue pairs: one link per lcore of the load balancer. NULL with errno. */
+/* Create memory and queue pairs: one link per lcore of the load balancer. NULL with errno, and with
+ * a reason in <why> if one is known beyond that, else "". */
 struct agent_worker *agent_worker_create(const struct agent_setup *setup,
-					 const struct agent_hello *hello);
+					 const struct agent_hello *hello, char *why, size_t size);
 /* Bytes of the model's longest reply, or the services' limit if that is less. */
 uint32_t agent_worker_max_reply(const struct agent_worker *w);
 unsigned int agent_worker_links(const struct agent_worker *w);

@@ -212,6 +212,42 @@ static bool add_worker(struct workers *w, const struct agent_options *o, int gpu
 	return true;
 }
 
+/* Decide where the rings of a worker lie. False after an error was logged. */
+static bool choose_memory(struct agent_setup *setup)
+{
+	const struct agent_options *o = setup->options;
+	bool on_gpu = setup->loop == &agent_loop_cuda;
+	char *why = setup->memory_why;
+
+	setup->memory_on_gpu = o->verbs && on_gpu && o->memory != AGENT_MEMORY_HOST;
+	if (!on_gpu && o->memory == AGENT_MEMORY_GPU) {
+		log_sink_print(
+			RTE_LOG_ERR,
+			"doorbell-agent: --memory gpu: the model runs on a CPU; leave it out");
+		return false;
+	}
+	if (!setup->memory_on_gpu ||
+	    gpu_memory_is_ordered(setup->gpu, why, sizeof(setup->memory_why))) {
+		why[0] = '\0';
+		return true;
+	}
+	if (o->memory == AGENT_MEMORY_GPU) {
+		log_sink_print(RTE_LOG_ERR, "doorbell-agent: --memory gpu: %s; use --memory host",
+			       why);
+		return false;
+	}
+	setup->memory_on_gpu = false;
+	return true;
+}
+
+static bool choose_memories(struct workers *w)
+{
+	for (unsigned int i = 0; i < w->n; i++)
+		if (!choose_memory(&w->setup[i]))
+			return false;
+	return true;
+}
+
 /* Add all workers that the options ask for. False after an error was logged. */
 static bool make_workers(struct workers *w, const struct agent_options *o)
 {
@@ -392,8 +428,20 @@ static struct rnic *agent_open_soft(const struct agent_options *o,
 	return rnic;
 }
 
-static struct rnic *agent_open_rnic(const struct agent_options *o, bool on_gpu, char *error,
-				    size_t size)
+/* The GPU of every worker must be able to ring. */
+static bool workers_can_ring(void *context, const volatile void *doorbell, char *why, size_t size)
+{
+	const struct workers *w = context;
+
+	for (unsigned int i = 0; i < w->n; i++)
+		if (w->setup[i].loop->can_ring != NULL &&
+		    !w->setup[i].loop->can_ring(w->setup[i].gpu, doorbell, why, size))
+			return false;
+	return true;
+}
+
+static struct rnic *agent_open_rnic(const struct agent_options *o, struct workers *w, bool on_gpu,
+				    char *error, size_t size)
 {
 	struct verbs_rnic_params verbs = {
 		.device = o->device,
@@ -401,6 +449,8 @@ static struct rnic *agent_open_rnic(const struct agent_options *o, bool on_gpu, 
 		.traffic_class = o->traffic_class,
 		.idle_sleep = o->idle_sleep,
 		.always_proxy = !o->may_post,
+		.can_ring = workers_can_ring,
+		.context = w,
 	};
 	struct soft_rnic_params soft = {
 		.device = o->device,
@@ -431,7 +481,7 @@ static int run_workers(struct workers *w, struct agent_options *o, char *program
 	char error[512];
 	bool on_gpu;
 
-	if (!make_workers(w, o))
+	if (!make_workers(w, o) || !choose_memories(w))
 		goto unload;
 	/* A GPU's doorbell is a write to memory, which does not wake a thread: the RNIC must poll.
 	 */
@@ -445,7 +495,7 @@ static int run_workers(struct workers *w, struct agent_options *o, char *program
 				     : "is there enough memory for --memory-mb?");
 		goto unload;
 	}
-	rnic = agent_open_rnic(o, on_gpu, error, sizeof(error));
+	rnic = agent_open_rnic(o, w, on_gpu, error, sizeof(error));
 	if (rnic == NULL)
 		log_sink_print(RTE_LOG_ERR, "doorbell-agent: %s", error);
 	else

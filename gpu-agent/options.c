@@ -121,6 +121,7 @@ static int take_label(void *options, const char *text, char *error, size_t size)
 
 static const char *const engines[] = {"soft", "verbs", NULL};
 static const char *const congestion_controls[] = {"off", "dcqcn", NULL};
+static const char *const memories[] = {"auto", "gpu", "host", NULL};
 static const char *const levels[] = {"error", "warning", "notice", "info", "debug", NULL};
 
 static const struct option_row rows[] = {
@@ -150,6 +151,11 @@ static const struct option_row rows[] = {
 	 "verbs: DSCP and ECN bits of the packets sent [0]", 0, 255},
 	{"proxy", OPTION_FLAG_OFF, AT(may_post), NULL,
 	 "verbs: post through the proxy thread, also where the loop could ring a ConnectX itself"},
+	{"memory", OPTION_WORD, AT(memory), NULL,
+	 "verbs: where requests and replies lie; auto: in the memory of the GPU that runs the "
+	 "model, "
+	 "if the RDMA device reaches it",
+	 .words = memories},
 	{"name", OPTION_CALL, AT(name), "NAME", "the worker's name [host name]", .take = take_name},
 	{"model", OPTION_TEXT, AT(model), "NAME|PATH",
 	 "plug-in to serve: echo, mlp, or the path of a .so", .required = true},
@@ -213,6 +219,12 @@ static int options_check(const struct agent_options *o)
 		fprintf(stderr,
 			"doorbell-agent: --workers is for CPUs, and --gpu makes a worker of "
 			"each GPU; give one of them\n");
+		return 2;
+	}
+	if (o->memory == AGENT_MEMORY_GPU && !o->verbs) {
+		fprintf(stderr,
+			"doorbell-agent: --memory gpu needs an RDMA device (--engine verbs); "
+			"the software RNIC reaches host memory only\n");
 		return 2;
 	}
 	if (o->turns != NULL && strcmp(o->gpus, "none") != 0) {

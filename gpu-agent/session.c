@@ -398,7 +398,7 @@ static void take_hello(struct agent_session *s, json_t *result)
 {
 	const char *address = "";
 	int lcores = 0, path_mtu = 0, request = 0, reply = 0, timeout = 0, ack = 0, retry = 0;
-	char reason[256];
+	char why[256], reason[384];
 
 	if (json_unpack(result, "{s:i, s:i, s:s, s:i, s:i, s:i, s:i, s:i}", "n_lcores", &lcores,
 			"path_mtu", &path_mtu, "address", &address, "max_request", &request,
@@ -417,7 +417,12 @@ static void take_hello(struct agent_session *s, json_t *result)
 	s->hello.ack_timeout = ack;
 	s->hello.retry_count = retry;
 	s->hello.describe = json_is_true(json_object_get(result, "describe"));
-	s->worker = agent_worker_create(s->setup, &s->hello);
+	s->worker = agent_worker_create(s->setup, &s->hello, why, sizeof(why));
+	if (s->worker == NULL && why[0] != '\0') {
+		snprintf(reason, sizeof(reason), "cannot create %d rings of %u slots: %s", lcores,
+			 s->setup->options->slots, why);
+		return session_fail(s, REFUSED_MS, reason);
+	}
 	if (s->worker == NULL) {
 		snprintf(reason, sizeof(reason), "cannot create %d rings of %u slots: %s; %s",
 			 lcores, s->setup->options->slots, strerror(errno),

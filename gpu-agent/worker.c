@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include <rte_log.h>
+
 #include "agent.h"
 #include "loop/link_memory.h"
 #include "rdma/roce_wire.h"
@@ -24,20 +26,38 @@ struct agent_worker {
 	struct sleeper sleeper; /* where the loop sleeps */
 	uint32_t failed;        /* atomic; set by the RNIC when a queue pair fails */
 	struct agent_loop *loop;
+	bool memory_on_gpu; /* of the links made from now on */
+	char memory_why[160];
 	unsigned int n;
 	struct worker_link link[AGENT_LINKS_MAX];
 	struct agent_link loop_link[AGENT_LINKS_MAX];
 };
 
-static int create_link(struct agent_worker *w, struct worker_link *link)
+/* WQEs of a link: every slot may have a reply in flight, and heartbeats come on top. */
+static uint32_t link_wqes(uint32_t slots)
 {
-	struct rnic_qp_params p;
+	return 2 * slots < MLX5_WQES_MAX ? 2 * slots : MLX5_WQES_MAX;
+}
+
+static int create_memory(struct agent_worker *w, struct worker_link *link, char *why, size_t size)
+{
 	const struct agent_model_shape *shape = &w->setup->model.shape;
-	struct rnic *rnic = w->setup->rnic;
 	uint32_t slots = w->setup->options->slots;
 	uint64_t room = link_memory_room(slots, shape->max_request, w->setup->options->payload_mb);
-	int ret = link_memory_create(&link->memory, slots, shape->max_request, shape->max_reply,
-				     room);
+
+	if (w->memory_on_gpu)
+		return link_memory_create_on_gpu(&link->memory, w->setup->gpu, slots,
+						 shape->max_request, shape->max_reply, room, why,
+						 size);
+	return link_memory_create(&link->memory, slots, shape->max_request, shape->max_reply, room);
+}
+
+/* <why> gets a reason, if there is one beyond the error, or why there is no dma-buf. */
+static int create_link(struct agent_worker *w, struct worker_link *link, char *why, size_t size)
+{
+	struct rnic *rnic = w->setup->rnic;
+	struct rnic_qp_params p;
+	int ret = create_memory(w, link, why, size);
 
 	if (ret < 0)
 		return ret;
@@ -47,35 +67,80 @@ static int create_link(struct agent_worker *w, struct worker_link *link)
 	p = (struct rnic_qp_params){
 		.writable = link->memory.writable,
 		.sendable = link->memory.sendable,
-		/* Every slot may have a reply in flight, and heartbeats come on top. */
-		.wqe_count = 2 * slots,
+		.wqe_count = link_wqes(w->setup->options->slots),
 		.psn = link->psn,
 		.wake = &w->sleeper,
 		.failed = &w->failed,
+		.why = why,
+		.why_size = size,
 	};
 	link->qp = rnic->ops->create(rnic, &p);
 	return link->qp == NULL ? -errno : 0;
 }
 
+/* Where the memory of a link cannot be the GPU's, it is the host's, unless the operator wants the
+ * other. */
+static int create_link_somewhere(struct agent_worker *w, struct worker_link *link, char *why,
+				 size_t size)
+{
+	int ret = create_link(w, link, why, size);
+
+	if (ret == 0 || !w->memory_on_gpu || w->setup->options->memory == AGENT_MEMORY_GPU)
+		return ret;
+	link_memory_destroy(&link->memory);
+	snprintf(w->memory_why, sizeof(w->memory_why), "%s", why[0] != '\0' ? why : strerror(-ret));
+	w->memory_on_gpu = false;
+	why[0] = '\0';
+	return create_link(w, link, why, size);
+}
+
+/* One line: where requests lie, who posts replies, and why not otherwise. */
+static void log_links(const struct agent_worker *w)
+{
+	const struct rnic_qp *first = w->link[0].qp;
+	const char *note = "";
+	unsigned int noted = 0;
+	char more[RNIC_NOTE_MAX + 64] = "", reason[192] = "";
+
+	for (unsigned int i = 0; i < w->n; i++)
+		if (w->link[i].qp->note[0] != '\0') {
+			note = w->link[i].qp->note;
+			noted++;
+		}
+	if (w->memory_why[0] != '\0')
+		snprintf(reason, sizeof(reason), " reason=\"%s\"", w->memory_why);
+	if (noted > 0)
+		snprintf(more, sizeof(more), " proxied=%u post_reason=\"%s\"", noted, note);
+	rte_log(RTE_LOG_NOTICE, agent_logtype,
+		"agent: worker=%s links=%u memory=%s registered=%s%s%s\n", w->setup->name, w->n,
+		w->memory_on_gpu ? "gpu" : "host", first->registered, reason, more);
+}
+
 struct agent_worker *agent_worker_create(const struct agent_setup *setup,
-					 const struct agent_hello *hello)
+					 const struct agent_hello *hello, char *why, size_t size)
 {
 	struct agent_worker *w = calloc(1, sizeof(*w));
 	int ret;
 
+	why[0] = '\0';
 	if (w == NULL)
 		return NULL;
 	w->setup = setup;
 	w->hello = *hello;
+	w->memory_on_gpu = setup->memory_on_gpu;
+	memcpy(w->memory_why, setup->memory_why, sizeof(w->memory_why));
 	ret = sleeper_init(&w->sleeper);
 	w->sleeper.blind = !setup->rnic->wakes;
 	for (w->n = 0; ret == 0 && w->n < hello->n_lcores; w->n++)
-		ret = create_link(w, &w->link[w->n]);
+		ret = create_link_somewhere(w, &w->link[w->n], why, size);
 	if (ret < 0) {
 		agent_worker_destroy(w);
 		errno = -ret;
 		return NULL;
 	}
+	why[0] = '\0';
+	if (setup->options->verbs && w->n > 0)
+		log_links(w);
 	return w;
 }
 
@@ -137,12 +202,15 @@ static int connect_link(struct agent_worker *w, const struct agent_link_answer *
 		.room_at = link->memory.room_at,
 		.room = link->memory.room,
 		.replies = (void *)(uintptr_t)link->memory.replies,
+		.reply_address = link->memory.replies,
 		.reply_stride = link->memory.reply_stride,
 		.lkey = link->qp->lkey,
 		.remote_address = a->reply_address,
 		.remote_rkey = a->reply_rkey,
 		.chunk = a->chunk,
 		.queue = link->qp->queue,
+		.doorbell_is_io = link->qp->doorbell_is_io,
+		.memory_on_gpu = link->memory.writable.on_gpu,
 	};
 	return w->setup->rnic->ops->connect(link->qp, &peer);
 }

@@ -266,11 +266,13 @@ static int share_queues(struct lb *lb, unsigned int index)
 	for (unsigned int i = 0; i < n; i++) {
 		struct lcore *lc = lb->lcore[i];
 		unsigned int queue = (i + n - lb->first_lcore[index]) % n;
+		struct port_queue q;
 
 		lc->queue[index] = queue < port->queues ? queue : LCORE_NO_QUEUE;
 		lc->carrier[index] = (lb->first_lcore[index] + queue % port->queues) % n;
-		lc->tx[index].port = port->id;
-		lc->tx[index].queue = lc->queue[index];
+		q = port_queue(port, RTE_MIN(queue, port->queues - 1u));
+		lc->tx[index].port = q.id;
+		lc->tx[index].queue = q.queue;
 		memcpy(lc->tx[index].checksums, port->tx_checksums, sizeof(port->tx_checksums));
 		lc->tx[index].prepares = port_computes_checksums(port);
 		lc->tx[index].cuts = port->tso_mbufs > 0;
@@ -473,6 +475,8 @@ static int lb_open_port(struct lb *lb, unsigned int index)
 		return -ENOTSUP;
 	}
 	lb->port_index[port->id] = index;
+	for (uint16_t i = 0; i < port->parts; i++)
+		lb->port_index[port->part[i]] = index;
 	lb->owner_rule[index] = owner_rule(lb, port);
 	lb->tcp_by_hash[index] = tcp_by_hash(lb, index);
 	if (share_queues(lb, index) < 0)

@@ -195,7 +195,8 @@ static bool port_is_sending(const struct lb *lb, unsigned int index)
 
 	for (uint16_t queue = 0; queue < port->queues; queue++)
 		for (uint16_t i = 0; i < descriptors; i++) {
-			int status = rte_eth_tx_descriptor_status(port->id, queue, i);
+			struct port_queue q = port_queue(port, queue);
+			int status = rte_eth_tx_descriptor_status(q.id, q.queue, i);
 
 			if (status == RTE_ETH_TX_DESC_FULL || status == -ENOTSUP)
 				return true;

@@ -60,7 +60,7 @@ struct mlx5_write cpu_link_answer(const struct agent_link *link, const struct in
 	return (struct mlx5_write){
 		.remote_address = link->remote_address + (uint64_t)request->reply * RING_ALIGNMENT +
 				  (uint64_t)chunk * link->chunk,
-		.local_address = (uintptr_t)cpu_link_reply(link, request->slot),
+		.local_address = link->reply_address + (uint64_t)request->slot * link->reply_stride,
 		.length = length,
 		.rkey = link->remote_rkey,
 		.lkey = link->lkey,

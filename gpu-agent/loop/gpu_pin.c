@@ -3,11 +3,11 @@
 #include <stdlib.h>
 
 #include "loop/gpu_pin.h"
-
-#define PAGE 4096
+#include "runtime/host_page.h"
 
 struct pinned {
 	uintptr_t from, to; /* whole pages */
+	uintptr_t seen;     /* where GPUs see <from> */
 	unsigned int users;
 };
 
@@ -36,37 +36,49 @@ static cudaError_t grow_table(void)
 	return cudaSuccess;
 }
 
-cudaError_t gpu_pin(const volatile void *at, size_t size, bool io)
+static cudaError_t register_pages(uintptr_t from, size_t size, bool io)
 {
-	uintptr_t from = (uintptr_t)at / PAGE * PAGE;
-	uintptr_t to = ((uintptr_t)at + size + PAGE - 1) / PAGE * PAGE;
+	const unsigned int all = cudaHostRegisterPortable | cudaHostRegisterMapped;
+	cudaError_t ret;
+
+	ret = cudaHostRegister((void *)from, size, all | (io ? cudaHostRegisterIoMemory : 0));
+	if (ret == cudaSuccess || !io || cudaHostRegister((void *)from, size, all) != cudaSuccess) {
+		/* The first error is the one to tell: it is about registers. */
+		cudaGetLastError();
+		return ret;
+	}
+	cudaGetLastError();
+	return cudaSuccess;
+}
+
+cudaError_t gpu_pin(const volatile void *at, size_t size, bool io, void **seen)
+{
+	uintptr_t from = (uintptr_t)at & ~(host_page() - 1);
+	uintptr_t to = from + host_pages_up((uintptr_t)at - from + size);
 	struct pinned *known = find_pinned((uintptr_t)at);
 	cudaError_t ret;
-	void *seen;
+	void *first;
 
 	if (known != NULL) {
 		/* Pages that are pinned already must hold all of this range. */
 		if (known->to < to)
 			return cudaErrorHostMemoryAlreadyRegistered;
 		known->users++;
+		*seen = (void *)(known->seen + ((uintptr_t)at - known->from));
 		return cudaSuccess;
 	}
 	ret = grow_table();
+	if (ret == cudaSuccess)
+		ret = register_pages(from, to - from, io);
 	if (ret != cudaSuccess)
 		return ret;
-	ret = cudaHostRegister((void *)from, to - from,
-			       cudaHostRegisterPortable | cudaHostRegisterMapped |
-				       (io ? cudaHostRegisterIoMemory : 0));
-	if (ret != cudaSuccess)
-		return ret;
-	ret = cudaHostGetDevicePointer(&seen, (void *)from, 0);
-	if (ret == cudaSuccess && seen != (void *)from)
-		ret = cudaErrorNotSupported;
+	ret = cudaHostGetDevicePointer(&first, (void *)from, 0);
 	if (ret != cudaSuccess) {
 		cudaHostUnregister((void *)from);
 		return ret;
 	}
-	table[n_pinned++] = (struct pinned){from, to, 1};
+	table[n_pinned++] = (struct pinned){from, to, (uintptr_t)first, 1};
+	*seen = (void *)((uintptr_t)first + ((uintptr_t)at - from));
 	return cudaSuccess;
 }
 

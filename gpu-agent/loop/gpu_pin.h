@@ -12,8 +12,12 @@
 
 #include <cuda_runtime_api.h>
 
-/* Pin the pages of <at>; the GPU sees them at the same address. <io>: a device's register. */
-cudaError_t gpu_pin(const volatile void *at, size_t size, bool io);
+/*
+ * Pin the pages of <at>; <*seen> gets the address at which GPUs see it, which need not be the
+ * same. <io>: a device's register; where the driver does not take it as one, it is tried as memory,
+ * for devices whose registers are in memory.
+ */
+cudaError_t gpu_pin(const volatile void *at, size_t size, bool io, void **seen);
 /* Undo one gpu_pin() of <at>. */
 void gpu_unpin(const volatile void *at);
 

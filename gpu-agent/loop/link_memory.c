@@ -4,8 +4,7 @@
 
 #include "loop/link_memory.h"
 #include "ring.h"
-
-#define PAGE 4096
+#include "runtime/host_page.h"
 
 /* Bytes of the largest room that load balancers keep account of: 2^20 pages. */
 #define ROOM_MAX ((uint64_t)RING_PAGE << 20)
@@ -40,45 +39,83 @@ uint32_t link_memory_least_mb(uint32_t max_request)
 	return (uint32_t)((link_memory_round_up(max_request, RING_PAGE) + (1 << 20) - 1) >> 20);
 }
 
-int link_memory_create(struct link_memory *memory, uint32_t slots, uint32_t max_request,
-		       uint32_t max_reply, uint64_t room)
+/* Fill <memory> with addresses from 0 on. */
+static void link_memory_lay_out(struct link_memory *memory, uint32_t slots, uint32_t max_request,
+				uint32_t max_reply, uint64_t room)
 {
 	uint32_t tile = max_request < RING_STRIDE_MAX ? max_request : RING_STRIDE_MAX;
 	uint32_t stride = link_memory_round_up(tile, RING_ALIGNMENT);
 	uint32_t reply_stride =
 		link_memory_round_up(sizeof(struct ring_reply) + max_reply, RING_ALIGNMENT);
-	size_t descriptors = link_memory_round_up(slots * sizeof(struct ring_descriptor), PAGE);
+	/* Parts begin at pages, as a GPU maps host memory by pages. */
+	size_t descriptors = host_pages_up(slots * sizeof(struct ring_descriptor));
 	uint64_t room_at = ring_room_at(slots, stride);
-	size_t payload = link_memory_round_up(room_at + room, PAGE);
-	size_t cancels = link_memory_round_up(slots * sizeof(uint64_t), PAGE);
-	size_t writable = descriptors + payload + cancels;
-	size_t replies = link_memory_round_up(LEAD + (size_t)slots * reply_stride, PAGE);
-	void *base;
+	size_t payload = host_pages_up(room_at + room);
+	size_t writable = descriptors + payload + host_pages_up(slots * sizeof(uint64_t));
+	size_t replies = host_pages_up(LEAD + (size_t)slots * reply_stride);
 
-	base = mmap(NULL, writable + replies, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-		    -1, 0);
-	if (base == MAP_FAILED)
-		return -errno;
 	*memory = (struct link_memory){
-		.base = base,
 		.size = writable + replies,
-		.descriptors = (uintptr_t)base,
-		.payloads = (uintptr_t)base + descriptors,
-		.cancels = (uintptr_t)base + descriptors + payload,
+		.gpu = {.dmabuf_fd = -1},
+		.payloads = descriptors,
+		.cancels = descriptors + payload,
 		.stride = stride,
 		.room_at = room_at,
 		.room = room,
-		.writable = {.va = (uintptr_t)base, .length = writable, .dmabuf_fd = -1},
-		.replies = (uintptr_t)base + writable + LEAD,
+		.writable = {.length = writable, .dmabuf_fd = -1},
+		.replies = writable + LEAD,
 		.reply_stride = reply_stride,
-		.sendable = {.va = (uintptr_t)base + writable, .length = replies, .dmabuf_fd = -1},
+		.sendable = {.va = writable, .length = replies, .dmabuf_fd = -1},
 	};
+}
+
+/* The layout begins at <at>. */
+static void link_memory_move(struct link_memory *memory, uint64_t at)
+{
+	memory->base = (uint8_t *)(uintptr_t)at;
+	memory->descriptors += at;
+	memory->payloads += at;
+	memory->cancels += at;
+	memory->writable.va += at;
+	memory->replies += at;
+	memory->sendable.va += at;
+}
+
+int link_memory_create(struct link_memory *memory, uint32_t slots, uint32_t max_request,
+		       uint32_t max_reply, uint64_t room)
+{
+	void *base;
+
+	link_memory_lay_out(memory, slots, max_request, max_reply, room);
+	base = mmap(NULL, memory->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (base == MAP_FAILED)
+		return -errno;
+	link_memory_move(memory, (uintptr_t)base);
+	return 0;
+}
+
+int link_memory_create_on_gpu(struct link_memory *memory, int gpu, uint32_t slots,
+			      uint32_t max_request, uint32_t max_reply, uint64_t room, char *why,
+			      size_t why_size)
+{
+	int ret;
+
+	link_memory_lay_out(memory, slots, max_request, max_reply, room);
+	ret = gpu_memory_create(&memory->gpu, gpu, memory->size, why, why_size);
+	if (ret < 0)
+		return ret;
+	memory->writable.dmabuf_fd = memory->sendable.dmabuf_fd = memory->gpu.dmabuf_fd;
+	memory->sendable.dmabuf_offset = memory->writable.length;
+	memory->writable.on_gpu = memory->sendable.on_gpu = true;
+	link_memory_move(memory, memory->gpu.at);
 	return 0;
 }
 
 void link_memory_destroy(struct link_memory *memory)
 {
-	if (memory->base != NULL)
+	if (memory->gpu.allocation != NULL)
+		gpu_memory_destroy(&memory->gpu);
+	else if (memory->base != NULL)
 		munmap(memory->base, memory->size);
 	memory->base = NULL;
 }

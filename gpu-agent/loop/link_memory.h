@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The memory of one link, in host memory: one region that the load balancer writes (descriptors,
- * payloads, cancel words), one that the RNIC reads (replies). Main thread.
+ * The memory of one link, of the host or of a GPU: one region that the load balancer writes
+ * (descriptors, payloads, cancel words), one that the RNIC reads (replies). Main thread.
  */
 #ifndef AGENT_LINK_MEMORY_H
 #define AGENT_LINK_MEMORY_H
@@ -9,11 +9,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "loop/gpu_memory.h"
 #include "rnic/rnic.h"
 
 struct link_memory {
 	uint8_t *base; /* the whole allocation */
 	size_t size;
+	struct gpu_memory gpu; /* what it is a part of, when it is a GPU's */
 	/* writable by the peer */
 	uint64_t descriptors, payloads, cancels;
 	uint32_t stride;
@@ -40,10 +42,14 @@ uint64_t link_memory_room(uint32_t slots, uint32_t max_request, uint32_t payload
 /* MiB that a link's room needs for one request of <max_request> bytes. 0: a tile holds it. */
 uint32_t link_memory_least_mb(uint32_t max_request);
 
-/* Allocate the memory of <slots> slots, zeroed and page-aligned, with <room> bytes for requests
+/* Allocate host memory for <slots> slots, zeroed and page-aligned, with <room> bytes for requests
  * longer than a tile. 0 or -errno. */
 int link_memory_create(struct link_memory *memory, uint32_t slots, uint32_t max_request,
 		       uint32_t max_reply, uint64_t room);
+/* The same in the memory of <gpu>; <why> as in gpu_memory_create(). */
+int link_memory_create_on_gpu(struct link_memory *memory, int gpu, uint32_t slots,
+			      uint32_t max_request, uint32_t max_reply, uint64_t room, char *why,
+			      size_t why_size);
 void link_memory_destroy(struct link_memory *memory);
 
 #endif

@@ -29,8 +29,9 @@ struct agent_link {
 	uint32_t stride;
 	uint64_t room_at, room; /* the room's offset in the payload region; bytes, 0: none */
 	/* written by the loop, read by the RNIC: the reply of slot i is at replies + i *
-	 * reply_stride */
+	 * reply_stride; for the RNIC at reply_address + i * reply_stride */
 	uint8_t *replies;
+	uint64_t reply_address;
 	uint32_t reply_stride;
 	uint32_t lkey;
 	/* where replies go: a descriptor says at which offset */
@@ -39,6 +40,8 @@ struct agent_link {
 	uint32_t chunk; /* bytes from chunk to chunk of a reply there */
 	struct mlx5_queue queue;
 	bool doorbell_is_io; /* a NIC's register, not memory */
+	bool memory_on_gpu;  /* descriptors, payloads, cancels and replies are the GPU's own memory
+			      */
 	/* the loop's own */
 	uint64_t position; /* of the next descriptor */
 	uint64_t counted;  /* the descriptors before this position are there: the backlog */
@@ -111,6 +114,9 @@ struct agent_loop_ops {
 	/* True when the loop has ended by itself. <why> says what broke; this process cannot repair
 	 * it. */
 	bool (*failed)(const struct agent_loop *loop, char *why, size_t size);
+	/* True when a loop on <gpu> could ring the device whose register is <doorbell>; <why> gets
+	 * the reason when not. NULL: this loop can ring every device. */
+	bool (*can_ring)(int gpu, const volatile void *doorbell, char *why, size_t size);
 };
 
 extern const struct agent_loop_ops agent_loop_cpu;

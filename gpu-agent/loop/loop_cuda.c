@@ -45,6 +45,7 @@ struct agent_loop {
 	unsigned int n_buffers;
 	const volatile void *pinned[AGENT_LINKS_MAX * PINS_PER_LINK];
 	unsigned int n_pinned;
+	struct agent_link links[AGENT_LINKS_MAX]; /* as the GPU sees them */
 	/* the first error; memory of start()'s caller */
 	char *error;
 	size_t error_size;
@@ -76,32 +77,50 @@ static void *device_buffer(struct agent_loop *loop, size_t size)
 	return at;
 }
 
-/* Pin host memory, so that the GPU sees it at the same address. */
-static void pin(struct agent_loop *loop, const volatile void *at, size_t size, bool io)
+#define NO_DOORBELL                                                                                \
+	"the GPU cannot map the NIC's doorbell; the driver must allow PeerMappingOverride "        \
+	"(doorbell doctor agent)"
+
+/* Pin host memory. Returns the address at which the GPU sees it. */
+static void *pin(struct agent_loop *loop, const volatile void *at, size_t size, bool io)
 {
+	void *seen = NULL;
+
 	if (loop->failed || at == NULL)
-		return;
-	if (cuda_check(loop, gpu_pin(at, size, io),
-		       io ? "cannot map the NIC's doorbell; the driver must allow "
-			    "PeerMappingOverride (doorbell doctor agent)"
+		return NULL;
+	if (cuda_check(loop, gpu_pin(at, size, io, &seen),
+		       io ? NO_DOORBELL
 			  : "cannot pin memory; is the locked-memory limit (ulimit -l) too low?"))
 		loop->pinned[loop->n_pinned++] = at;
+	return seen;
 }
 
-static void pin_link(struct agent_loop *loop, const struct agent_link *link)
+/* Rings, payloads and replies: of the host, unless they are the GPU's own. */
+static void pin_memory(struct agent_loop *loop, struct agent_link *link)
 {
 	size_t slots = link->slot_count;
 
-	pin(loop, link->descriptors, slots * sizeof(*link->descriptors), false);
-	pin(loop, link->payloads,
-	    link->room > 0 ? link->room_at + link->room : slots * link->stride, false);
-	pin(loop, link->cancels, slots * sizeof(*link->cancels), false);
-	pin(loop, link->replies, slots * link->reply_stride, false);
-	pin(loop, link->queue.wqes, link->queue.wqe_count * sizeof(*link->queue.wqes), false);
-	pin(loop, link->queue.cqes, link->queue.cqe_count * sizeof(*link->queue.cqes), false);
-	pin(loop, link->queue.record, 2 * sizeof(*link->queue.record), false);
-	pin(loop, link->queue.cq_record, sizeof(*link->queue.cq_record), false);
-	pin(loop, link->queue.doorbell, sizeof(*link->queue.doorbell), link->doorbell_is_io);
+	if (link->memory_on_gpu)
+		return;
+	link->descriptors = pin(loop, link->descriptors, slots * sizeof(*link->descriptors), false);
+	link->payloads =
+		pin(loop, link->payloads,
+		    link->room > 0 ? link->room_at + link->room : slots * link->stride, false);
+	link->cancels = pin(loop, link->cancels, slots * sizeof(*link->cancels), false);
+	link->replies = pin(loop, link->replies, slots * link->reply_stride, false);
+}
+
+/* From here on the link has the GPU's addresses. */
+static void pin_link(struct agent_loop *loop, struct agent_link *link)
+{
+	struct mlx5_queue *q = &link->queue;
+
+	pin_memory(loop, link);
+	q->wqes = pin(loop, q->wqes, q->wqe_count * sizeof(*q->wqes), false);
+	q->cqes = pin(loop, q->cqes, q->cqe_count * sizeof(*q->cqes), false);
+	q->record = pin(loop, q->record, 2 * sizeof(*q->record), false);
+	q->cq_record = pin(loop, q->cq_record, sizeof(*q->cq_record), false);
+	q->doorbell = pin(loop, q->doorbell, sizeof(*q->doorbell), link->doorbell_is_io);
 }
 
 static size_t round_up(size_t n, size_t to)
@@ -400,6 +419,8 @@ static struct agent_loop *loop_cuda_start(const struct agent_loop_params *params
 			"no pinned memory"))
 		goto fail;
 	memset(loop->shared, 0, sizeof(*loop->shared));
+	memcpy(loop->links, p.links, p.n_links * sizeof(*p.links));
+	p.links = loop->links;
 	for (unsigned int i = 0; i < p.n_links && !loop->failed; i++)
 		pin_link(loop, &p.links[i]);
 	g = make_loop(loop, &p);
@@ -443,6 +464,23 @@ static bool loop_cuda_failed(const struct agent_loop *loop, char *why, size_t si
 	return true;
 }
 
+static bool loop_cuda_can_ring(int gpu, const volatile void *doorbell, char *why, size_t size)
+{
+	cudaError_t ret = cudaSetDevice(gpu);
+	void *seen;
+
+	if (ret == cudaSuccess)
+		ret = gpu_pin(doorbell, sizeof(uint64_t), true, &seen);
+	if (ret == cudaSuccess) {
+		gpu_unpin(doorbell);
+		return true;
+	}
+	snprintf(why, size, "GPU %d: " NO_DOORBELL ": %s (%s)", gpu, cudaGetErrorString(ret),
+		 cudaGetErrorName(ret));
+	cudaGetLastError();
+	return false;
+}
+
 const struct agent_loop_ops agent_loop_cuda = {
 	.name = "cuda",
 	.batch_max = GPU_BATCH_MAX,
@@ -450,6 +488,7 @@ const struct agent_loop_ops agent_loop_cuda = {
 	.stop = loop_cuda_stop,
 	.stats = loop_cuda_stats,
 	.failed = loop_cuda_failed,
+	.can_ring = loop_cuda_can_ring,
 };
 
 int agent_gpus(char *why, size_t size)

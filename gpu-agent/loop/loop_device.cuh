@@ -276,7 +276,7 @@ static __device__ void build_wqe(struct agent_link *link, const struct gpu_reque
 {
 	struct mlx5_write write = {
 		.remote_address = link->remote_address + (uint64_t)r->reply * RING_ALIGNMENT,
-		.local_address = (uint64_t)reply_at(link, r->slot),
+		.local_address = link->reply_address + (uint64_t)r->slot * link->reply_stride,
 		.rkey = link->remote_rkey,
 		.lkey = link->lkey,
 		.length = (uint32_t)sizeof(struct ring_reply) + length,

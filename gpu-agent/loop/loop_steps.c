@@ -173,11 +173,12 @@ static uint64_t steps_gather(struct agent_loop *loop, uint64_t now)
 	s->n_turns = 0;
 	for (uint32_t i = 0; i < s->n; i++) {
 		struct open_reply *o = &s->open[i];
-		bool ends = steps_ends(o, now);
+		/* Also of one that is not due: later the queue's counters may have gone round. */
+		bool ends = steps_ends(o, now), sent = steps_is_sent(loop, o);
 
 		if (!ends && o->due_ns > now)
 			left = left < o->due_ns - now ? left : o->due_ns - now;
-		else if (!steps_is_sent(loop, o))
+		else if (!sent)
 			left = left < STEPS_PENDING_NS ? left : STEPS_PENDING_NS;
 		else if (ends && !o->stepped)
 			steps_end(loop, o, o->ending, &times);

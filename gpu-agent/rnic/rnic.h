@@ -27,7 +27,8 @@ struct rnic_address {
 struct rnic_span {
 	uint64_t va;
 	uint64_t length;
-	int dmabuf_fd; /* the driver's dma-buf of it; -1 for host memory */
+	bool on_gpu;
+	int dmabuf_fd; /* the driver's dma-buf of a GPU's memory; -1: none */
 	uint64_t dmabuf_offset;
 };
 
@@ -38,7 +39,12 @@ struct rnic_qp_params {
 	uint32_t psn;              /* first PSN that we send */
 	struct sleeper *wake;      /* woken by a write or by a failure of the queue pair, or NULL */
 	uint32_t *failed;          /* set to 1 (atomic) when the queue pair fails; NULL: none */
+	char *why;                 /* NULL, or gets the reason when create() returns NULL */
+	size_t why_size;
 };
+
+/* Bytes of rnic_qp.note. */
+#define RNIC_NOTE_MAX 160
 
 /* A queue pair. Its owner reads these fields; an engine has more behind them. */
 struct rnic_qp {
@@ -47,6 +53,9 @@ struct rnic_qp {
 	uint32_t rkey;           /* of <writable> */
 	uint32_t lkey;           /* of <sendable> */
 	struct mlx5_queue queue; /* as the poster sees it; the poster works on a copy of its own */
+	bool doorbell_is_io;     /* queue.doorbell is a register of the device, not memory */
+	const char *registered;  /* how <writable> was: "host", "dmabuf", "peermem" */
+	char note[RNIC_NOTE_MAX]; /* why the proxy posts for this one, unlike the others; or "" */
 };
 
 struct rnic_peer {

@@ -4,15 +4,15 @@
 #include <stdlib.h>
 
 #include "rnic/send_queue.h"
+#include "runtime/host_page.h"
 
-#define PAGE    4096
 #define DS_MASK 0x3fu /* of qpn_ds: 16-byte segments of the WQE */
 
 /* Each piece has pages of its own, so that it can be mapped for a GPU. */
 static void *queue_memory(size_t size)
 {
-	size_t whole = (size + PAGE - 1) / PAGE * PAGE;
-	void *at = aligned_alloc(PAGE, whole);
+	size_t whole = host_pages_up(size);
+	void *at = aligned_alloc(host_page(), whole);
 
 	if (at != NULL)
 		memset(at, 0, whole);

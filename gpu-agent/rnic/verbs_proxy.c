@@ -23,7 +23,7 @@ static void proxy_fail(struct verbs_qp *qp, uint16_t index, uint8_t syndrome)
 		return;
 	qp->dead = true;
 	/* With direct posting the device has written the CQE. */
-	if (qp->cq == NULL)
+	if (qp->proxied)
 		send_queue_report(&qp->sq, index, MLX5_POST_CQE_ERROR, syndrome);
 	rnic_qp_report_failure(&qp->params);
 }
@@ -181,7 +181,7 @@ static unsigned int proxy_poll(struct verbs_rnic *rnic, uint64_t *next_check)
 	pthread_mutex_lock(&rnic->lock);
 	work = poll_completions(rnic);
 	for (unsigned int i = 0; i < rnic->n_qps; i++)
-		if (rnic->qp[i]->connected && rnic->qp[i]->cq == NULL)
+		if (rnic->qp[i]->connected && rnic->qp[i]->proxied)
 			work += proxy_post(rnic->qp[i]);
 	if (work == 0 || ++rnic->busy == BUSY_TURNS) {
 		rnic->busy = 0;
@@ -202,7 +202,7 @@ static bool proxy_has_work(struct verbs_rnic *rnic)
 	pthread_mutex_lock(&rnic->lock);
 	rings = poll_completions(rnic) > 0;
 	for (unsigned int i = 0; i < rnic->n_qps; i++)
-		rings |= rnic->qp[i]->connected && rnic->qp[i]->cq == NULL &&
+		rings |= rnic->qp[i]->connected && rnic->qp[i]->proxied &&
 			 send_queue_rings(&rnic->qp[i]->sq);
 	pthread_mutex_unlock(&rnic->lock);
 	return rings;
@@ -221,9 +221,16 @@ static void proxy_sleep(struct verbs_rnic *rnic)
 	verbs_channel_drain(rnic->channel);
 }
 
+/* A poster that cannot wake the proxy makes it poll, but only for queues that the proxy posts to.
+ */
+static bool proxy_may_sleep(const struct verbs_rnic *rnic)
+{
+	return rnic->params.idle_sleep || __atomic_load_n(&rnic->proxied, __ATOMIC_ACQUIRE) == 0;
+}
+
 static void proxy_back_off(struct verbs_rnic *rnic, unsigned int idle)
 {
-	switch (rnic->params.idle_sleep ? sleeper_step(&rnic->sleeper, idle) : SLEEPER_SPIN) {
+	switch (proxy_may_sleep(rnic) ? sleeper_step(&rnic->sleeper, idle) : SLEEPER_SPIN) {
 	case SLEEPER_SPIN:
 		break;
 	case SLEEPER_YIELD:

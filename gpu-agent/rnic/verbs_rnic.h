@@ -2,8 +2,9 @@
 /*
  * Engine `verbs`: an RDMA device through rdma-core. The device places what the load balancer
  * WRITEs. How replies leave depends on the device: a ConnectX gives its queues to the poster
- * (mlx5dv_init_obj); for any other device, a thread of this process (the proxy) reads the poster's
- * WQEs and posts them by ibv_post_send().
+ * (mlx5dv_init_obj); for any other device, or where the poster cannot have them, a thread of this
+ * process (the proxy) reads the poster's WQEs and posts them by ibv_post_send(). With nothing to
+ * post, the proxy sleeps.
  *
  * Threads: as in rnic.h.
  */
@@ -20,6 +21,10 @@ struct verbs_rnic_params {
 	uint8_t traffic_class;
 	bool idle_sleep;   /* false when the poster cannot wake the proxy (a GPU) */
 	bool always_proxy; /* use the proxy also where the device would give its queues away */
+	/* True when the poster can store to this register of the device; <why> gets the reason when
+	 * not. NULL: the poster is a thread of this process, which can. */
+	bool (*can_ring)(void *context, const volatile void *doorbell, char *why, size_t size);
+	void *context;
 };
 
 /*

@@ -82,6 +82,18 @@ void edge_release_answer(struct edge *e, struct edge_busy *b, uint32_t packets)
 		TAILQ_REMOVE(&e->sending, b, sending);
 }
 
+void edge_drop_answer(struct edge *e, struct edge_busy *b, struct edge_request *r)
+{
+	while (r->answer != NULL) {
+		struct rte_mbuf *m = r->answer;
+
+		r->answer = m->next;
+		rte_pktmbuf_free_seg(m);
+		edge_release_answer(e, b, 1);
+	}
+	r->answer_bytes = 0;
+}
+
 void edge_hold_answer(struct edge *e, struct edge_busy *b, uint32_t packets)
 {
 	answers_hold(e, b, packets);
@@ -522,6 +534,8 @@ void edge_acknowledged(struct edge *e, struct edge_connection *c)
 	}
 	if (packets > 0)
 		answers_let_go(e, b, packets);
-	if (unlikely(b->placement.framing->emit != NULL))
+	/* Answers that wait for windows of HTTP/2 go when these open. */
+	if (unlikely(b->placement.framing->emit != NULL) &&
+	    (b->held_back || c->ended || c->closing))
 		edge_emit_answers(e, c);
 }

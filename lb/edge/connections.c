@@ -312,8 +312,9 @@ static void connections_drop_incomplete(struct edge *e, struct edge_busy *b)
 		*at = r->next;
 		b->n_requests--;
 		edge_let_go(b, r->bytes != NULL);
+		edge_drop_answer(e, b, r);
 		if (unlikely(r->rows != NULL))
-			edge_rows_free(e, r, true);
+			edge_rows_leave(e, r, true);
 		edge_reserve(b, -r->reserved);
 		edge_request_free(e, r);
 	}
@@ -336,6 +337,7 @@ void edge_close(struct edge *e, struct edge_connection *c)
 
 	if (b == NULL || b->placement.framing->drain == NULL || c->ended)
 		return edge_close_now(e, c);
+	edge_streams_end_watches(e, b);
 	b->placement.framing->drain(&b->placement.stream);
 	edge_emit_answers(e, c);
 }
@@ -647,6 +649,7 @@ unsigned int edge_transmit(struct lcore *lc)
 
 	if (unlikely(e->text_used))
 		edge_rewrite_end_turn(e);
+	edge_rows_end_turn(e);
 	if (unlikely(e->tls != NULL))
 		edge_tls_end_turn(e);
 	/* Those that cannot send all join the list again. */
@@ -698,6 +701,7 @@ void edge_drain(struct lcore *lc)
 	for (uint32_t i = 1; e->connection != NULL && i <= e->connections; i++)
 		if (e->connection[i].handle != 0)
 			connections_end(e, &e->connection[i]);
+	edge_rows_drain(e);
 }
 
 const struct tcp_counters *edge_counters(const struct lcore *lc)

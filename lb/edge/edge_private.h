@@ -29,6 +29,7 @@ struct edge_client {
 	uint32_t handshakes; /* of TLS under way */
 	uint32_t sessions;   /* connections that speak HTTP/2 */
 	uint32_t reply_packets; /* of some replies: their average; 0: it had none yet */
+	uint32_t batches, rows; /* those that are not over; their rows that have no reply */
 	struct kserve_share text;
 };
 
@@ -120,6 +121,7 @@ struct edge_request {
 	bool answered;            /* its last chunk, or a notice, is in a queue */
 	bool over;                /* the framing sends nothing more of it, where that decides */
 	bool streams;             /* it is on the edge's list of those whose replies are streams */
+	bool watches;             /* answered, but the framing may have more for its client */
 	uint32_t reserved;        /* packets set aside for its reply */
 	struct edge_large *large; /* NULL: it fits a packet; */
 	struct rte_mbuf *bytes;   /* then, gathered so far */
@@ -140,27 +142,38 @@ struct edge_request {
 	struct rte_mbuf *text, *text_tail; /* of its chunks so far, if all are sent together */
 	uint32_t text_packets;             /* that are held for it */
 	uint32_t heard_ms; /* when something of its reply was sent last, or it began */
+	uint32_t health;   /* the edge's when it was looked at; of one that watches */
 } __attribute__((aligned(32)));
 _Static_assert(sizeof(struct edge_request) % 32 == 0, "edge_zero() writes so many bytes at a time");
 
 TAILQ_HEAD(edge_streaming, edge_request);
 
-/* The rows of a request that is a batch: requests of their own, whose replies become one. */
+/*
+ * The rows of a request that is a batch: requests of their own, whose replies become one. Those of
+ * a request that is over are freed some at a time.
+ */
 struct edge_rows {
 	TAILQ_ENTRY(edge_rows) entry; /* of those with something to do, or of the free ones */
-	struct edge_busy *busy;
+	TAILQ_ENTRY(edge_rows) used;  /* of those in use, the oldest first */
+	struct edge_busy *busy;       /* NULL: the request is over */
 	struct edge_request *request;
-	uint32_t n;       /* rows */
-	uint32_t size;    /* bytes of each */
-	uint32_t left;    /* that have no reply */
-	uint32_t packets; /* of replies that are held */
-	bool waits;       /* it is on the list: rows are to be sent, or all of them end */
+	/* complete, to be sent: by <next> */
+	struct edge_request *ready, **last_ready;
+	uint64_t handle;   /* of the connection's flow */
+	uint32_t n;        /* rows; 0: their replies are joined */
+	uint32_t size;     /* bytes of each */
+	uint32_t left;     /* that have no reply */
+	uint32_t packets;  /* of replies that are held */
+	uint32_t gathered; /* packets that are held for bytes of rows */
+	uint32_t freed;    /* rows, of a request that is over */
+	uint32_t moved_ms; /* when bytes of it came last */
+	bool waits;        /* it is on the list: there is something to do */
 	bool ends;
 	uint32_t end[KSERVE_ROWS_MAX]; /* where each reply's bytes end */
 	struct edge_request *row[KSERVE_ROWS_MAX];
 };
 
-#define EDGE_ROWS 64u /* batches of an lcore, at a time */
+#define EDGE_ROWS 256u /* batches of an lcore, at a time */
 
 TAILQ_HEAD(edge_rows_list, edge_rows);
 
@@ -224,6 +237,7 @@ struct edge_busy {
 	uint32_t out_seq, at_seq;
 	uint32_t out_bytes;
 	bool emits;           /* the framing is being asked what to send */
+	bool held_back; /* it may have more to send than the client's acknowledgements allowed */
 	bool shut; /* answers wait, and the client's windows of HTTP/2 have no room for them */
 	bool session;         /* it is counted among its client's */
 	struct edge_tls *tls; /* NULL: the connection has no TLS */
@@ -368,13 +382,21 @@ struct edge {
 	struct edge_rewrites rewrites, long_rewrites, free_rewrites;
 	struct edge_streaming streaming; /* not looked at for longest first */
 	unsigned int n_streaming;
+	uint32_t health; /* another one when services, or whether they have workers, have changed */
 	struct edge_rows *rows_memory;
 	struct edge_rows_list rows, free_rows; /* with something to do */
+	struct edge_rows_list used_rows;
+	uint32_t n_batches, n_rows; /* in use, and rows of all */
+	int32_t rows_left;          /* what may be done with rows in this turn */
 	struct edge_layout layout[LB_SERVICES_MAX];
 	uint32_t date_second; /* of the lcore's clock, when the date was written */
 	bool dated;
 	int32_t write_left;        /* bytes of text that may be written in this turn */
 	bool text_used;            /* in this turn some may have been read or written */
+	/* Of the connection that is read, when it had had so many requests: is there room for
+	 * another's reply? */
+	bool room_known, room_there;
+	uint32_t room_requests;
 	bool text_waited;          /* and those that wait have had theirs */
 	bool text_short;           /* the turn before was too short for all text */
 	struct edge_tls_room *tls; /* NULL: no service had TLS at the start */
@@ -799,6 +821,8 @@ void edge_hold_answer(struct edge *e, struct edge_busy *b, uint32_t packets);
 void edge_let_answer_go(struct edge *e, struct edge_busy *b, uint32_t packets);
 /* The same of packets that the client never was to get: that is no progress of it. */
 void edge_release_answer(struct edge *e, struct edge_busy *b, uint32_t packets);
+/* An answer that has not had its turn is not sent. */
+void edge_drop_answer(struct edge *e, struct edge_busy *b, struct edge_request *r);
 /* The client's time to take a packet begins. */
 void edge_begin_wait(struct edge *e, struct edge_busy *b);
 /* Queues one packet that is held already. */
@@ -811,7 +835,7 @@ void edge_request_leave(struct edge *e, struct edge_busy *b, struct edge_request
 /* Sends what the framing wants to send now. For framings with emit(). */
 void edge_emit_answers(struct edge *e, struct edge_connection *c);
 /* May such a framing read on? It refuses what it has no room for. */
-bool edge_frames_ready(const struct edge *e, const struct edge_busy *b);
+bool edge_frames_ready(struct edge *e, const struct edge_busy *b);
 /* Is it such a framing, and nothing under way? */
 bool edge_frames_are_idle(const struct edge_connection *c);
 
@@ -896,8 +920,8 @@ void edge_rewrite_end(struct edge *e, struct edge_request *r);
 
 int edge_rows_init(struct edge *e);
 void edge_rows_fini(struct edge *e);
-/* The request has so many rows. False: no memory. */
-bool edge_rows_begin(struct edge_busy *b, struct edge_request *r, uint32_t rows);
+/* The request has so many rows. It fails if there is no memory, or its client has its share. */
+void edge_rows_begin(struct edge_busy *b, struct edge_request *r, uint32_t rows);
 /* Bytes of <r>, which are those of its rows: in the packet of <p>, or, where that is NULL, to be
  * copied. */
 void edge_rows_place(struct edge_busy *b, struct edge_request *r, uint64_t offset,
@@ -909,10 +933,15 @@ bool edge_rows_reply(struct edge *e, struct edge_connection *c, struct edge_requ
 		     struct rte_mbuf *m, bool more);
 /* The request was refused: its rows end, soon. */
 void edge_rows_end(struct edge_request *r);
-/* The request is over: frees them. <counted>: what they hold is given back to its client. */
-void edge_rows_free(struct edge *e, struct edge_request *r, bool counted);
-/* Sends rows that are complete, as far as the burst has room, and ends others. */
+/* The request is over. <counted>: what its rows hold is given back to its client. */
+void edge_rows_leave(struct edge *e, struct edge_request *r, bool counted);
+/* Goes on with batches, as far as the turn and the burst have room: sends rows that are complete,
+ * joins replies, and frees rows that nobody waits for. */
 void edge_rows_run(struct edge *e);
+/* A turn is over: as much may be done in the next one. */
+void edge_rows_end_turn(struct edge *e);
+/* There are no connections any more: frees what is left of their rows. */
+void edge_rows_drain(struct edge *e);
 /* The walk's name for a request. */
 static inline uint64_t edge_tag(const struct edge_request *r)
 {
@@ -924,8 +953,10 @@ static inline uint64_t edge_tag(const struct edge_request *r)
 /* The reply of <r> may come in pieces, until edge_stream_end(), which others may call, too. */
 void edge_stream_begin(struct edge_busy *b, struct edge_request *r);
 void edge_stream_end(struct edge *e, struct edge_request *r);
-/* Once per ms: those that are silent, and those whose time is over. */
+/* Once per ms: those that are silent, those whose time is over, and those that watch. */
 void edge_streams_check(struct edge *e);
+/* The connection takes no further requests: its clients that watch are told so. */
+void edge_streams_end_watches(struct edge *e, struct edge_busy *b);
 /* Nobody wants the rest of a reply of which a chunk came: its worker is told. */
 void edge_stream_cancel(struct edge_busy *b, const struct edge_request *r);
 /* Text that waits for the next chunk, which is not going to come. */

@@ -195,6 +195,7 @@ void edge_emit_answers(struct edge *e, struct edge_connection *c)
 	}
 	frames_send_heads(e, c, &heads);
 	b->emits = false;
+	b->held_back = left == 0 || !may_send;
 	waits = frames_free(e, c);
 	/* The walk takes some cancels at a time, and then the rest is asked for. */
 	if (unlikely(e->n_cancels == EDGE_CANCELS))
@@ -207,12 +208,24 @@ void edge_emit_answers(struct edge *e, struct edge_connection *c)
 /* --- the owner's answers to the framing --------------------------------------------------------
  */
 
-bool edge_frames_ready(const struct edge *e, const struct edge_busy *b)
+/* It is asked for each part of a frame, and changes for the worse only when a request begins. */
+static inline bool frames_have_room(struct edge *e, const struct edge_busy *b)
+{
+	uint32_t requests = b->placement.stream.requests;
+
+	if (!e->room_known || e->room_requests != requests) {
+		e->room_there = edge_has_reply_room(e, b) && b->n_requests < e->pipeline;
+		e->room_requests = requests;
+		e->room_known = true;
+	}
+	return e->room_there;
+}
+
+bool edge_frames_ready(struct edge *e, const struct edge_busy *b)
 {
 	struct kserve_room *room = e->kserve;
 
-	room->may_begin = edge_has_reply_room(e, b) && b->n_requests < e->pipeline &&
-			  kserve_room_may_ask(room);
+	room->may_begin = frames_have_room(e, b) && kserve_room_may_ask(room);
 	return room->text_left > 0 && kserve_room_may_refuse(room) && e->free_request != NULL &&
 	       e->lc->burst.n < LB_BURST - 1 && e->n_cancels < EDGE_CANCELS;
 }

@@ -42,7 +42,7 @@ void edge_request_free(struct edge *e, struct edge_request *r)
 	if (unlikely(r->text != NULL))
 		rte_pktmbuf_free(r->text);
 	if (unlikely(r->rows != NULL))
-		edge_rows_free(e, r, false);
+		edge_rows_leave(e, r, false);
 	if (unlikely(r->streams))
 		edge_stream_end(e, r);
 	if (unlikely(r->elsewhere))
@@ -151,11 +151,8 @@ static inline void requests_begin(struct edge_busy *b, struct edge_request *r,
 	r->priority = RTE_MAX(begin->priority, config->priority);
 	if (unlikely(begin->streams))
 		edge_stream_begin(b, r);
-	if (unlikely(begin->rows > 1)) {
-		if (!edge_rows_begin(b, r, begin->rows))
-			requests_no_memory(b, r);
-		return;
-	}
+	if (unlikely(begin->rows > 1))
+		return edge_rows_begin(b, r, begin->rows);
 	if (unlikely(r->size > b->edge->gather_max) && !edge_large_begin(b, r))
 		requests_no_memory(b, r);
 }
@@ -261,7 +258,11 @@ static void requests_send_of(struct edge_busy *b, const struct stream_action *ac
 	struct edge_request *r = edge_request_find(b, action->request);
 
 	if (r == NULL)
-		r = requests_add(b, action->request, 0);
+		r = requests_add(b, action->request, action->bytes.tag);
+	if (unlikely(action->bytes.watches)) {
+		r->watches = true;
+		edge_stream_begin(b, r);
+	}
 	edge_answer_text(b->edge, b->connection, r, action->bytes.at, action->bytes.length,
 			 action->bytes.ends);
 }
@@ -417,7 +418,7 @@ static void requests_release(void *context, struct placement_piece *piece)
 }
 
 /* Of a framing that reads text: in the middle of a request there is nothing more to set aside. */
-static __rte_noinline bool requests_text_ready(const struct edge *e, const struct edge_busy *b)
+static __rte_noinline bool requests_text_ready(struct edge *e, const struct edge_busy *b)
 {
 	const struct stream *s = &b->placement.stream;
 
@@ -435,7 +436,7 @@ static __rte_noinline bool requests_text_ready(const struct edge *e, const struc
 static bool requests_ready(void *context)
 {
 	const struct edge_busy *b = context;
-	const struct edge *e = b->edge;
+	struct edge *e = b->edge;
 
 	if (unlikely(b->placement.framing->rewrite != NULL))
 		return requests_text_ready(e, b);

@@ -96,7 +96,7 @@ static void rewrite_select(struct edge *e, uint16_t service)
 	room->service = service;
 	room->layout = rewrite_layout(e, service);
 	room->model = config->model;
-	room->serving = lcore_pick_table(e->lc, service) != NULL;
+	room->serving = lcore_may_serve(e->lc, service);
 	room->max_request = config->max_request;
 }
 
@@ -191,6 +191,7 @@ void edge_kserve_settings(struct edge *e, const struct edge_connection *c,
 	struct kserve_room *room = e->kserve;
 
 	e->text_used = true;
+	e->room_known = false;
 	rewrite_set_date(e);
 	room->service_of_connection = c->service;
 	rewrite_select(e, c->service);

@@ -4,6 +4,9 @@
  * answer in any order. Their replies, in the order of rows, are the reply of the whole. One that
  * fails ends all. A batch that ends early is taken apart in the next turn, as its rows may be in
  * the lists that are walked through now.
+ *
+ * A request of a few hundred bytes can have as many rows as a turn has time for. So batches take
+ * turns, and what is done with rows in one turn is bounded.
  */
 #include "edge/edge_private.h"
 
@@ -13,10 +16,25 @@
 
 #include "packet/notice.h"
 
+/* Work of a turn, some 30 us: a row whose reply is joined, or that is freed, is one of it; one that
+ * is sent takes as long as some. */
+#define ROWS_TURN   256
+#define ROWS_SUBMIT 4
+/* Rows that a batch sends before others do. */
+#define ROWS_TOGETHER 16u
+/* Bytes of text that take as long as to begin a row and to give it its packet. */
+#define ROWS_AS_TEXT 8
+/* A client may have so many batches at least. */
+#define ROWS_BATCHES_MIN 4u
+/* ms without a byte of one that is not complete: where others find no room it ends. */
+#define ROWS_SLOW_MS 1000
+
 int edge_rows_init(struct edge *e)
 {
 	TAILQ_INIT(&e->rows);
 	TAILQ_INIT(&e->free_rows);
+	TAILQ_INIT(&e->used_rows);
+	e->rows_left = ROWS_TURN;
 	e->rows_memory = rte_zmalloc("rows", EDGE_ROWS * sizeof(*e->rows_memory), 0);
 	if (e->rows_memory == NULL)
 		return -ENOMEM;
@@ -30,6 +48,11 @@ void edge_rows_fini(struct edge *e)
 	rte_free(e->rows_memory);
 }
 
+void edge_rows_end_turn(struct edge *e)
+{
+	e->rows_left = ROWS_TURN;
+}
+
 /* There is something to do in the next turn. */
 static void rows_wake(struct edge *e, struct edge_rows *w)
 {
@@ -37,6 +60,64 @@ static void rows_wake(struct edge *e, struct edge_rows *w)
 		return;
 	w->waits = true;
 	TAILQ_INSERT_TAIL(&e->rows, w, entry);
+}
+
+static void rows_sleep(struct edge *e, struct edge_rows *w)
+{
+	TAILQ_REMOVE(&e->rows, w, entry);
+	w->waits = false;
+}
+
+/* --- room for batches ---------------------------------------------------------------------------
+ */
+
+/* The last eighth of the batches is for clients that have none. */
+static bool rows_has_share(const struct edge *e, const struct edge_client *client, uint32_t rows)
+{
+	uint32_t batches = EDGE_ROWS * e->known->tcp.client_percent / 100;
+
+	if (client->batches == 0)
+		return true;
+	return client->batches < RTE_MAX(batches, ROWS_BATCHES_MIN) &&
+	       e->n_batches < EDGE_ROWS - EDGE_ROWS / 8 && client->rows + rows <= e->share;
+}
+
+/* A quarter of the requests is for those without rows. */
+static bool rows_has_room(const struct edge *e, uint32_t rows)
+{
+	return !TAILQ_EMPTY(&e->free_rows) &&
+	       (e->n_rows == 0 || e->n_rows + rows <= e->budget - e->budget / 4);
+}
+
+/* Others find no room: the oldest batch whose client has stopped in the middle ends. */
+static void rows_press(struct edge *e)
+{
+	struct edge_rows *w;
+
+	TAILQ_FOREACH (w, &e->used_rows, used) {
+		if (w->busy == NULL || w->ends || edge_request_is_complete(w->request) ||
+		    e->stack.now_ms - w->moved_ms < ROWS_SLOW_MS)
+			continue;
+		w->moved_ms = e->stack.now_ms;
+		edge_count_drop(e, w->busy->connection, LB_DROP_TCP_SLOW);
+		tcp_abort(&w->busy->connection->tcp);
+		return edge_touch(e, w->busy->connection);
+	}
+}
+
+/* Its rows have their replies, or are not waited for. */
+static void rows_uncount(struct edge_rows *w)
+{
+	w->busy->client->rows -= w->n;
+}
+
+static void rows_give_back(struct edge *e, struct edge_rows *w)
+{
+	if (w->waits)
+		rows_sleep(e, w);
+	TAILQ_REMOVE(&e->used_rows, w, used);
+	TAILQ_INSERT_HEAD(&e->free_rows, w, entry);
+	e->n_batches--;
 }
 
 /* --- requests ----------------------------------------------------------------------------------
@@ -63,25 +144,48 @@ static struct edge_request *rows_add(struct edge *e, struct edge_request *parent
 	return r;
 }
 
-bool edge_rows_begin(struct edge_busy *b, struct edge_request *r, uint32_t rows)
+/* False: no memory. What there was of it is the batch's. */
+static bool rows_add_all(struct edge *e, struct edge_rows *w, uint32_t rows)
+{
+	while (w->n < rows && e->free_request != NULL) {
+		struct edge_request *row = rows_add(e, w->request, w->size, w->n + 1);
+
+		w->row[w->n++] = row;
+		if (w->size > e->gather_max && !edge_large_begin(w->busy, row))
+			break;
+	}
+	e->n_rows += w->n;
+	w->busy->client->rows += w->n;
+	return w->n == rows;
+}
+
+void edge_rows_begin(struct edge_busy *b, struct edge_request *r, uint32_t rows)
 {
 	struct edge *e = b->edge;
 	struct edge_rows *w = TAILQ_FIRST(&e->free_rows);
 
-	if (w == NULL)
-		return false;
-	TAILQ_REMOVE(&e->free_rows, w, entry);
-	*w = (struct edge_rows){
-		.busy = b, .request = r, .size = (uint32_t)(r->size / rows), .left = rows};
-	r->rows = w;
-	while (w->n < rows && e->free_request != NULL) {
-		struct edge_request *row = rows_add(e, r, w->size, w->n + 1);
-
-		w->row[w->n++] = row;
-		if (w->size > e->gather_max && !edge_large_begin(b, row))
-			return false;
+	e->kserve->text_left -= (int32_t)(rows * ROWS_AS_TEXT);
+	if (!rows_has_share(e, b->client, rows))
+		return edge_request_fail(b, r, LB_NOTICE_BUSY, LB_DROP_TCP_CLIENT);
+	if (!rows_has_room(e, rows)) {
+		rows_press(e);
+		return edge_request_fail(b, r, LB_NOTICE_BUSY, LB_DROP_NO_MBUF);
 	}
-	return w->n == rows;
+	TAILQ_REMOVE(&e->free_rows, w, entry);
+	TAILQ_INSERT_TAIL(&e->used_rows, w, used);
+	*w = (struct edge_rows){.used = w->used,
+				.busy = b,
+				.request = r,
+				.handle = b->connection->handle,
+				.size = (uint32_t)(r->size / rows),
+				.left = rows,
+				.moved_ms = e->stack.now_ms};
+	w->last_ready = &w->ready;
+	e->n_batches++;
+	b->client->batches++;
+	r->rows = w;
+	if (!rows_add_all(e, w, rows))
+		edge_request_fail(b, r, LB_NOTICE_BUSY, LB_DROP_NO_MBUF);
 }
 
 struct edge_request *edge_rows_at(struct edge_request *r, uint64_t offset)
@@ -91,10 +195,22 @@ struct edge_request *edge_rows_at(struct edge_request *r, uint64_t offset)
 	return likely(w == NULL) || offset / w->size >= w->n ? r : w->row[offset / w->size];
 }
 
+/* All bytes of the row have come. */
+static void rows_is_ready(struct edge *e, struct edge_rows *w, struct edge_request *row)
+{
+	row->next = NULL;
+	*w->last_ready = row;
+	w->last_ready = &row->next;
+	rows_wake(e, w);
+}
+
 /* Bytes of one row. False: no memory, and the request has failed. */
 static bool rows_put(struct edge_busy *b, struct edge_request *row, uint64_t offset,
 		     struct edge_piece *p, const uint8_t *bytes, uint32_t length)
 {
+	struct edge_rows *w = row->parent->rows;
+	bool first = row->bytes == NULL;
+
 	if (row->large != NULL) {
 		if (p != NULL ? edge_large_place(b, row, offset, p, bytes, length)
 			      : edge_large_produce(b, row, offset, bytes, length))
@@ -104,10 +220,11 @@ static bool rows_put(struct edge_busy *b, struct edge_request *row, uint64_t off
 	}
 	if (!edge_request_gather(b, row))
 		return false;
+	w->gathered += first;
 	memcpy(rte_pktmbuf_mtod_offset(row->bytes, uint8_t *, offset), bytes, length);
 	row->placed += length;
 	if (edge_request_is_complete(row))
-		rows_wake(b->edge, row->parent->rows);
+		rows_is_ready(b->edge, w, row);
 	return true;
 }
 
@@ -117,6 +234,7 @@ void edge_rows_place(struct edge_busy *b, struct edge_request *r, uint64_t offse
 	uint32_t size = r->rows->size;
 
 	r->placed += length;
+	r->rows->moved_ms = b->edge->stack.now_ms;
 	while (length > 0) {
 		uint64_t at = offset % size;
 		uint32_t n = (uint32_t)RTE_MIN((uint64_t)length, size - at);
@@ -130,16 +248,20 @@ void edge_rows_place(struct edge_busy *b, struct edge_request *r, uint64_t offse
 	}
 }
 
-/* False: the burst is full. */
+/* Some of the rows that are complete. False: the burst is full. */
 static bool rows_submit(struct edge *e, struct edge_rows *w)
 {
-	for (uint32_t i = 0; i < w->n; i++) {
-		struct edge_request *row = w->row[i];
+	for (unsigned int left = ROWS_TOGETHER; left > 0 && w->ready != NULL && e->rows_left > 0;
+	     left--) {
+		struct edge_request *row = w->ready;
 
-		if (row->bytes == NULL || row->sent || !edge_request_is_complete(row))
-			continue;
 		if (e->lc->burst.n >= LB_BURST - 1)
 			return false;
+		w->ready = row->next;
+		if (w->ready == NULL)
+			w->last_ready = &w->ready;
+		w->gathered--;
+		e->rows_left -= ROWS_SUBMIT;
 		edge_request_submit(w->busy, row);
 	}
 	return true;
@@ -154,31 +276,26 @@ void edge_rows_end(struct edge_request *r)
 	rows_wake(r->rows->busy->edge, r->rows);
 }
 
-/* The worker that has the row is told, if there is room; without, its answer is dropped. */
-static void rows_cancel(struct edge *e, const struct edge_rows *w, const struct edge_request *row)
-{
-	if (row->sent && !row->answered && e->n_cancels < EDGE_CANCELS)
-		e->cancel[e->n_cancels++] =
-			(struct edge_cancel){.handle = w->busy->connection->handle,
-					     .tag = edge_tag(row),
-					     .service = row->service};
-}
-
-void edge_rows_free(struct edge *e, struct edge_request *r, bool counted)
+void edge_rows_leave(struct edge *e, struct edge_request *r, bool counted)
 {
 	struct edge_rows *w = r->rows;
 
-	for (uint32_t i = 0; i < w->n; i++) {
-		if (counted && w->row[i]->bytes != NULL)
-			edge_let_go(w->busy, 1);
-		edge_request_free(e, w->row[i]);
-	}
-	if (counted)
-		edge_release_answer(e, w->busy, w->packets);
-	if (w->waits)
-		TAILQ_REMOVE(&e->rows, w, entry);
-	TAILQ_INSERT_HEAD(&e->free_rows, w, entry);
 	r->rows = NULL;
+	/* Those that are larger than a packet know their connection. */
+	for (uint32_t i = 0; w->size > e->gather_max && i < w->n; i++)
+		edge_large_end(e, w->row[i]);
+	if (counted) {
+		edge_let_go(w->busy, w->gathered);
+		edge_release_answer(e, w->busy, w->packets);
+	}
+	rows_uncount(w);
+	w->busy->client->batches--;
+	w->busy = NULL;
+	w->request = NULL;
+	if (w->n == 0)
+		rows_give_back(e, w);
+	else
+		rows_wake(e, w);
 }
 
 /* It was refused: its rows are taken apart. */
@@ -186,36 +303,46 @@ static void rows_finish(struct edge *e, struct edge_rows *w)
 {
 	struct edge_connection *c = w->busy->connection;
 
-	for (uint32_t i = 0; i < w->n; i++)
-		rows_cancel(e, w, w->row[i]);
-	edge_rows_free(e, w->request, true);
+	edge_rows_leave(e, w->request, true);
 	edge_advance(e, c);
 	edge_touch(e, c);
 }
 
-void edge_rows_run(struct edge *e)
+/* The worker that has the row is told. False: there is no room for that now. */
+static bool rows_cancel(struct edge *e, const struct edge_rows *w, const struct edge_request *row)
 {
-	struct edge_rows *w;
+	if (!row->sent || row->answered)
+		return true;
+	if (e->n_cancels == EDGE_CANCELS)
+		return false;
+	e->cancel[e->n_cancels++] = (struct edge_cancel){
+		.handle = w->handle, .tag = edge_tag(row), .service = row->service};
+	return true;
+}
 
-	while ((w = TAILQ_FIRST(&e->rows)) != NULL) {
-		if (w->ends) {
-			rows_finish(e, w);
-			continue;
-		}
-		if (!rows_submit(e, w))
-			return;
-		TAILQ_REMOVE(&e->rows, w, entry);
-		w->waits = false;
+/* False: there is no room for cancels now. */
+static bool rows_free(struct edge *e, struct edge_rows *w)
+{
+	for (; w->freed < w->n && e->rows_left > 0; w->freed++) {
+		if (!rows_cancel(e, w, w->row[w->freed]))
+			return false;
+		edge_request_free(e, w->row[w->freed]);
+		e->rows_left--;
+		e->n_rows--;
 	}
+	if (w->freed == w->n)
+		rows_give_back(e, w);
+	return true;
 }
 
 /* --- replies -----------------------------------------------------------------------------------
  */
 
 /* All rows are answered: one reply. */
-static bool rows_join(struct edge *e, struct edge_connection *c, struct edge_request *r)
+static void rows_join(struct edge *e, struct edge_rows *w)
 {
-	struct edge_rows *w = r->rows;
+	struct edge_connection *c = w->busy->connection;
+	struct edge_request *r = w->request;
 	struct stream_reply reply = {
 		.request = r->number, .tag = r->tag, .rows = w->n, .ends = w->end};
 	struct rte_mbuf *head = NULL, *tail = NULL;
@@ -229,11 +356,15 @@ static bool rows_join(struct edge *e, struct edge_connection *c, struct edge_req
 		w->end[i] = bytes;
 		w->row[i]->answer = NULL;
 		edge_append(&head, &tail, m);
+		edge_request_free(e, w->row[i]);
 	}
 	head->pkt_len = reply.length = bytes;
 	head->nb_segs = (uint16_t)w->packets;
-	w->packets = 0;
-	return edge_rewrite_reply(e, c, r, &reply, head);
+	e->rows_left -= (int32_t)w->n;
+	e->n_rows -= w->n;
+	rows_uncount(w);
+	w->packets = w->n = 0;
+	edge_rewrite_reply(e, c, r, &reply, head);
 }
 
 bool edge_rows_reply(struct edge *e, struct edge_connection *c, struct edge_request *row,
@@ -247,7 +378,8 @@ bool edge_rows_reply(struct edge *e, struct edge_connection *c, struct edge_requ
 		return false;
 	}
 	/* A row's reply is not a stream, and all have to be one chain. */
-	if (more || w->packets + m->nb_segs > UINT16_MAX) {
+	if (more || w->packets + m->nb_segs > UINT16_MAX ||
+	    m->pkt_len > lcore_service_config(e->lc, r->service)->max_reply) {
 		rte_pktmbuf_free(m);
 		edge_request_fail(c->busy, row, LB_NOTICE_MODEL_ERROR, LB_DROP_REPLY_TOO_LARGE);
 		return false;
@@ -255,6 +387,54 @@ bool edge_rows_reply(struct edge *e, struct edge_connection *c, struct edge_requ
 	row->answer = m;
 	row->answered = true;
 	w->packets += m->nb_segs;
+	if (unlikely(c->busy->client->replies >= e->share))
+		edge_press(e, c->busy->client);
 	edge_hold_answer(e, c->busy, m->nb_segs);
-	return --w->left > 0 || rows_join(e, c, r);
+	if (--w->left == 0)
+		rows_wake(e, w);
+	return true;
+}
+
+/* --- turns --------------------------------------------------------------------------------------
+ */
+
+/* False: nothing more can be done now. */
+static bool rows_go_on(struct edge *e, struct edge_rows *w)
+{
+	if (w->busy == NULL)
+		return rows_free(e, w);
+	if (w->ends) {
+		rows_finish(e, w);
+		return true;
+	}
+	rows_sleep(e, w);
+	if (w->left == 0) {
+		rows_join(e, w);
+		return true;
+	}
+	if (!rows_submit(e, w)) {
+		w->waits = true;
+		TAILQ_INSERT_HEAD(&e->rows, w, entry);
+		return false;
+	}
+	if (w->ready != NULL)
+		rows_wake(e, w);
+	return true;
+}
+
+void edge_rows_drain(struct edge *e)
+{
+	while (!TAILQ_EMPTY(&e->rows)) {
+		e->rows_left = ROWS_TURN;
+		e->n_cancels = 0;
+		edge_rows_run(e);
+	}
+}
+
+void edge_rows_run(struct edge *e)
+{
+	struct edge_rows *w;
+
+	while (e->rows_left > 0 && (w = TAILQ_FIRST(&e->rows)) != NULL && rows_go_on(e, w))
+		;
 }

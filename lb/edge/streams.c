@@ -2,6 +2,7 @@
 /*
  * Replies in pieces, while they are not complete: a client that waits for the next piece hears that
  * it goes on, and a request whose time is over ends, whether or not a piece of its reply was sent.
+ * And answers without an end, which go on when something has changed.
  */
 #include "edge/edge_private.h"
 #include "packet/notice.h"
@@ -72,16 +73,62 @@ static void streams_look(struct edge *e, struct edge_request *r)
 	}
 }
 
+/* --- requests that watch ------------------------------------------------------------------------
+ */
+
+/* A sum of what they watch; never 0. */
+static uint32_t streams_health(const struct edge *e)
+{
+	const struct service_snapshot *services = e->lc->services;
+	uint64_t sum = (uintptr_t)services;
+
+	for (uint16_t i = 0; i < services->n; i++)
+		sum = (sum + 1 + (lcore_may_serve(e->lc, i))) * UINT64_C(0x9e3779b97f4a7c15);
+	return (uint32_t)(sum >> 32) | 1;
+}
+
+/* A client is told of a change when it has taken what it was told before. */
+static void streams_watch(struct edge *e, struct edge_request *r, bool ends)
+{
+	struct edge_busy *b = r->busy;
+	struct stream_settings settings = {0};
+	uint8_t text[STREAM_HEAD_MAX];
+	uint32_t n;
+
+	if (!ends && (r->health == e->health || r->answer_bytes > 0))
+		return;
+	r->health = e->health;
+	edge_kserve_settings(e, b->connection, &settings);
+	n = b->placement.framing->watch(&b->placement.stream, &settings, r->tag, ends, text);
+	if (n > 0)
+		edge_answer_text(e, b->connection, r, text, n, true);
+}
+
+void edge_streams_end_watches(struct edge *e, struct edge_busy *b)
+{
+	/* Nothing is sent, and no request is over, before all were told. */
+	b->emits = true;
+	for (struct edge_request *r = b->first; r != NULL; r = r->next)
+		if (r->watches && !r->over)
+			streams_watch(e, r, true);
+	b->emits = false;
+}
+
 void edge_streams_check(struct edge *e)
 {
 	unsigned int n = RTE_MIN(e->n_streaming, STREAMS_BUDGET);
 	struct edge_request *r;
 
+	if (n > 0)
+		e->health = streams_health(e);
+
 	/* One that ends may take others with it. */
 	for (; n > 0 && (r = TAILQ_FIRST(&e->streaming)) != NULL; n--) {
 		TAILQ_REMOVE(&e->streaming, r, streaming);
 		TAILQ_INSERT_TAIL(&e->streaming, r, streaming);
-		if (!r->answered)
+		if (unlikely(r->watches) && !r->over)
+			streams_watch(e, r, false);
+		else if (!r->answered)
 			streams_look(e, r);
 	}
 }

@@ -7,12 +7,10 @@
 #include <string.h>
 
 #include "framing/grpc_infer.h"
+#include "framing/grpc_watch.h"
 #include "framing/kserve_seen.h"
-#include "grpc/message.h"
 #include "packet/drop.h"
 #include "packet/notice.h"
-
-#define CALL_BUSY 429 /* RESOURCE_EXHAUSTED, which clients may try again later */
 
 struct kserve_asked *grpc_call_ask(struct grpc_call *c, struct grpc_stream *s)
 {
@@ -39,15 +37,15 @@ void grpc_call_let_go(struct grpc_stream *s)
 
 static void call_set_refusal(struct stream_action *action, uint16_t status)
 {
-	bool busy = status == 503 || status == CALL_BUSY;
+	bool busy = status == 503 || status == GRPC_CALL_BUSY;
 
 	action->refuse.notice = busy            ? LB_NOTICE_BUSY
 				: status == 413 ? LB_NOTICE_TOO_LARGE
 						: LB_NOTICE_MALFORMED;
-	action->refuse.reason = status == 503         ? LB_DROP_NO_WORKER
-				: status == CALL_BUSY ? LB_DROP_TCP_CLIENT
-				: status == 413       ? LB_DROP_REQUEST_TOO_LARGE
-						      : LB_DROP_FRAMING;
+	action->refuse.reason = status == 503              ? LB_DROP_NO_WORKER
+				: status == GRPC_CALL_BUSY ? LB_DROP_TCP_CLIENT
+				: status == 413            ? LB_DROP_REQUEST_TOO_LARGE
+							   : LB_DROP_FRAMING;
 }
 
 void grpc_call_refuse(struct grpc_call *c, struct grpc_stream *s, uint16_t status,
@@ -72,7 +70,8 @@ void grpc_call_refuse(struct grpc_call *c, struct grpc_stream *s, uint16_t statu
 /* --- answers of the load balancer itself -------------------------------------------------------
  */
 
-static void call_send(struct grpc_call *c, struct grpc_stream *s, const struct grpc_out *out)
+struct stream_action *grpc_call_say(struct grpc_call *c, struct grpc_stream *s,
+				    const struct grpc_out *out)
 {
 	struct kserve_asked *a = s->asked;
 	struct stream_action *action = grpc_call_add(c, a, STREAM_SEND);
@@ -89,6 +88,12 @@ static void call_send(struct grpc_call *c, struct grpc_stream *s, const struct g
 	s->open--;
 	grpc_call_let_go(s);
 	grpc_stream_respond(s, a, length);
+	return action;
+}
+
+static void call_send(struct grpc_call *c, struct grpc_stream *s, const struct grpc_out *out)
+{
+	grpc_call_say(c, s, out);
 	grpc_stream_end(s, GRPC_OK, NULL);
 }
 
@@ -167,6 +172,8 @@ static void call_answer(struct grpc_call *c, struct grpc_stream *s)
 	if (!grpc_names_read(&names, s->reader->held, s->reader->held_bytes))
 		return grpc_call_refuse(c, s, 400,
 					"the message is not valid, or a name in it is too long");
+	if (s->rpc == GRPC_HEALTH_WATCH)
+		return grpc_watch_begin(c, s, names.name);
 	of_model = call_is_of_model(s, &names);
 	if (of_model && !call_find_model(c, &names))
 		return grpc_call_refuse(c, s, 404, "there is no model '%s'%s%s here", names.name,
@@ -184,7 +191,7 @@ static void call_answer(struct grpc_call *c, struct grpc_stream *s)
 	if (s->rpc == GRPC_SERVER_METADATA)
 		grpc_write_server(&out, "doorbell", c->room->version);
 	else if (s->rpc == GRPC_HEALTH_CHECK)
-		grpc_write_health(&out, ready);
+		grpc_write_health(&out, ready ? GRPC_SERVING : GRPC_NOT_SERVING);
 	else
 		grpc_write_bool(&out, s->rpc == GRPC_SERVER_LIVE || ready);
 	call_send(c, s, &out);
@@ -206,11 +213,11 @@ static void call_begin(struct grpc_call *c, struct grpc_stream *s)
 	if (compressed)
 		return grpc_call_refuse(c, s, 501, "compressed messages are not taken");
 	if (!c->room->may_begin)
-		return grpc_call_refuse(c, s, CALL_BUSY,
+		return grpc_call_refuse(c, s, GRPC_CALL_BUSY,
 					"too many requests or replies are under way");
 	s->reader = kserve_room_take_reader(c->room);
 	if (s->reader == NULL)
-		return grpc_call_refuse(c, s, CALL_BUSY, "too many requests are being read");
+		return grpc_call_refuse(c, s, GRPC_CALL_BUSY, "too many requests are being read");
 	if (s->rpc == GRPC_MODEL_INFER || s->rpc == GRPC_MODEL_STREAM_INFER)
 		return grpc_infer_message(c, s);
 	s->reads = GRPC_READS_SMALL;
@@ -268,12 +275,29 @@ static uint32_t call_read_message(struct grpc_call *c, struct grpc_stream *s, co
 	return s->reads == GRPC_READS_SMALL ? call_read_small(s, bytes, length) : most;
 }
 
+/* Bytes came behind the only message of a call, whose answer is not complete: it ends ("request
+ * cardinality violation" in gRPC's table of status codes). */
+static void call_end_early(struct grpc_call *c, struct grpc_stream *s)
+{
+	struct kserve_asked *a = c->stream->open;
+
+	while (a != NULL && a->call != s)
+		a = a->next;
+	if (a == NULL || s->complete)
+		return;
+	a->status = 501;
+	snprintf(a->error, sizeof(a->error), "the call takes one message");
+	grpc_stream_end(s, GRPC_UNIMPLEMENTED, a->error);
+}
+
 uint32_t grpc_call_read(struct grpc_call *c, struct grpc_stream *s, const uint8_t *bytes,
 			uint32_t length, uint32_t most)
 {
 	uint32_t n;
 
 	/* A head that is not valid ends the call, as soon as nghttp2 may say so. */
+	if (s->reads == GRPC_READS_NOTHING)
+		call_end_early(c, s);
 	if (s->reads == GRPC_READS_NOTHING || s->reads == GRPC_READS_HEAD)
 		return most;
 	if (s->reads == GRPC_READS_PREFIX) {

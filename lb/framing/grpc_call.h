@@ -5,6 +5,7 @@
 #define LB_GRPC_CALL_H
 
 #include "framing/grpc_session.h"
+#include "grpc/message.h"
 
 struct grpc_call {
 	struct stream *stream;
@@ -31,6 +32,12 @@ struct kserve_asked *grpc_call_ask(struct grpc_call *c, struct grpc_stream *s);
 __attribute__((format(printf, 4, 5))) void grpc_call_refuse(struct grpc_call *c,
 							    struct grpc_stream *s, uint16_t status,
 							    const char *format, ...);
+/* Status of a refusal where a client has too much under way: RESOURCE_EXHAUSTED. */
+#define GRPC_CALL_BUSY 429
+/* A message from <out>, in the room's scratch behind a prefix, is the answer of the call: there is
+ * none of a worker. Returns the action. */
+struct stream_action *grpc_call_say(struct grpc_call *c, struct grpc_stream *s,
+				    const struct grpc_out *out);
 /* Nothing more of the message is read. */
 void grpc_call_let_go(struct grpc_stream *s);
 

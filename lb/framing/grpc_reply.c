@@ -382,7 +382,7 @@ static void emit_data(struct stream *s, struct grpc_session *g, struct stream_em
 		return;
 	out->bytes = g->sent_length;
 	out->request = a->number;
-	out->ends = a->to_send == 0 && a->answered;
+	out->ends = a->to_send == 0 && a->answered && a->watch == NULL;
 	if (out->ends)
 		kserve_room_forget(s, a);
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <strings.h>
 
 /* Bytes of all pieces of a session at most. It takes 10 KiB at rest, an open stream up to 1 KiB
  * with its answer, a head some 500 bytes. */
@@ -41,6 +42,7 @@ static const struct {
 	{"/inference.GRPCInferenceService/ModelStatistics", GRPC_MODEL_STATISTICS},
 	{"/inference.GRPCInferenceService/RepositoryIndex", GRPC_REPOSITORY_INDEX},
 	{"/grpc.health.v1.Health/Check", GRPC_HEALTH_CHECK},
+	{"/grpc.health.v1.Health/Watch", GRPC_HEALTH_WATCH},
 };
 
 const char *grpc_rpc_name(uint8_t rpc)
@@ -63,15 +65,17 @@ static void session_path(struct grpc_stream *s, const uint8_t *value, size_t n)
 			s->rpc = session_rpcs[i].rpc;
 }
 
-/* application/grpc, with +proto or parameters behind it. */
+/* application/grpc, with +proto or parameters behind it. Media types have no case (RFC
+ * 9110, 8.3.1).
+ */
 static bool session_is_grpc(const uint8_t *value, size_t n)
 {
 	static const char type[] = "application/grpc";
 	const size_t length = sizeof(type) - 1;
 
-	return n >= length && memcmp(value, type, length) == 0 &&
+	return n >= length && strncasecmp((const char *)value, type, length) == 0 &&
 	       (n == length || value[length] == ';' ||
-		(n >= length + 6 && memcmp(value + length, "+proto", 6) == 0));
+		(n >= length + 6 && strncasecmp((const char *)value + length, "+proto", 6) == 0));
 }
 
 /* A byte of a head can stand for a field of 4 KiB, which was sent once: nghttp2 looks at all of it

@@ -37,6 +37,7 @@ enum grpc_rpc {
 	/* of one model, or of all: */
 	GRPC_MODEL_STATISTICS,
 	GRPC_HEALTH_CHECK,
+	GRPC_HEALTH_WATCH,
 	GRPC_REPOSITORY_INDEX,
 };
 

@@ -41,6 +41,10 @@ void kserve_room_init(struct kserve_room *room, uint32_t readers, uint32_t asked
 		a[i].next = room->free_asked;
 		room->free_asked = &a[i];
 	}
+	for (uint32_t i = 0; i < KSERVE_WATCHES; i++) {
+		room->watch[i].next = room->free_watch;
+		room->free_watch = &room->watch[i];
+	}
 	for (uint32_t i = 0; i < layouts; i++) {
 		layout[i].next = room->free_layout;
 		room->free_layout = &layout[i];
@@ -170,6 +174,30 @@ struct kserve_asked *kserve_room_ask(struct kserve_room *room, struct stream *s)
 	return a;
 }
 
+struct kserve_watch *kserve_room_watch(struct kserve_asked *asked)
+{
+	struct kserve_watch *w = asked->room->free_watch;
+
+	if (w == NULL || asked->share->watches >= KSERVE_WATCHES_OF_CLIENT)
+		return NULL;
+	asked->room->free_watch = w->next;
+	asked->share->watches++;
+	asked->watch = w;
+	return w;
+}
+
+void kserve_room_end_watch(struct kserve_asked *asked)
+{
+	struct kserve_watch *w = asked->watch;
+
+	if (w == NULL)
+		return;
+	asked->watch = NULL;
+	asked->share->watches--;
+	w->next = asked->room->free_watch;
+	asked->room->free_watch = w;
+}
+
 void kserve_room_keep_id(struct kserve_asked *asked, const struct kserve_infer *infer)
 {
 	memcpy(asked->id, infer->id, infer->id_length);
@@ -217,6 +245,7 @@ void kserve_room_forget(struct stream *s, struct kserve_asked *asked)
 	*at = asked->next;
 	if (asked->layout != NULL)
 		kserve_layout_leave(room, asked->layout);
+	kserve_room_end_watch(asked);
 	asked->next = room->free_asked;
 	room->free_asked = asked;
 	room->n_free_asked++;
@@ -306,6 +335,7 @@ static void layout_model(struct kserve_model *m, const char *name,
 	snprintf(m->platform, sizeof(m->platform), "%s", d->platform);
 	m->versions = d->version[0] != '\0';
 	m->max_batch = layout_rows(d, max_rows);
+	m->rows_differ = d->batch && layout_has_bytes(d);
 	m->inputs = (uint8_t)d->n_inputs;
 	m->outputs = (uint8_t)d->n_outputs;
 	for (unsigned int i = 0; i < d->n_inputs; i++)

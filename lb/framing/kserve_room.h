@@ -31,6 +31,9 @@
 
 #define KSERVE_ROWS_MAX 256 /* of a batch */
 
+#define KSERVE_WATCHES           128 /* calls of Watch that are open at a time, */
+#define KSERVE_WATCHES_OF_CLIENT 16  /* and those of a client */
+
 #define KSERVE_CLIENT_GONE 499 /* status of a request whose client did not wait for its answer */
 
 /* A model as it was when requests for it came. */
@@ -43,9 +46,16 @@ struct kserve_layout {
 	struct kserve_model model;
 };
 
+/* A call that is told when a model gains its first worker, or loses its last one. */
+struct kserve_watch {
+	struct kserve_watch *next;  /* of the free ones */
+	char name[KSERVE_NAME_MAX]; /* of the model; "": all of the address */
+	uint8_t said;               /* enum grpc_health: what it was told last */
+};
+
 /* A client's part of the room. Its owner keeps it; it outlives all that is counted in it. */
 struct kserve_share {
-	uint32_t readers, asked;
+	uint32_t readers, asked, watches;
 	uint32_t session_bytes; /* of its sessions of HTTP/2 */
 };
 
@@ -125,6 +135,7 @@ struct kserve_asked {
 	bool told;                   /* the owner knows of it */
 	uint64_t said;               /* bytes of an answer in pieces so far */
 	bool says_final;             /* an empty answer follows the last one */
+	struct kserve_watch *watch;  /* more of its answer may follow; NULL: nothing else does */
 	/* for who is told of requests */
 	const char *endpoint; /* a constant; NULL: there is none */
 	uint64_t bytes_in;    /* of its body, or message, as far as that is known */
@@ -221,6 +232,7 @@ struct kserve_room {
 	struct kserve_readers readers, free_readers;
 	struct kserve_asked *free_asked;
 	struct kserve_layout *free_layout;
+	struct kserve_watch *free_watch;
 	uint32_t n_free_readers, n_free_asked;
 	uint32_t n_readers, n_asked;     /* all */
 	uint32_t readers_max, asked_max; /* of one client; all, unless the owner says less */
@@ -256,6 +268,7 @@ struct kserve_room {
 	const char *version; /* the load balancer's */
 	struct kserve_model counted; /* for documents of many models */
 	uint64_t layouts;            /* that there were */
+	struct kserve_watch watch[KSERVE_WATCHES];
 	struct kserve_seen_set seen[KSERVE_SEEN_SETS];
 	struct kserve_front front[KSERVE_FRONT], front_calls[KSERVE_FRONT], front_once;
 	uint8_t scratch[HTTP_RESPONSE_MAX + KSERVE_DOCUMENT];
@@ -326,6 +339,10 @@ void kserve_room_return_reader(struct kserve_reader *r);
 void kserve_room_keep_reader(struct kserve_room *room, struct kserve_reader *r);
 /* Memory for what is known of a request; it joins the stream's. */
 struct kserve_asked *kserve_room_ask(struct kserve_room *room, struct stream *s);
+/* Memory for a call that is told of changes; NULL: there is none, or its client has its share. It
+ * is given back with what is known of the request, or before. */
+struct kserve_watch *kserve_room_watch(struct kserve_asked *asked);
+void kserve_room_end_watch(struct kserve_asked *asked);
 /* Its answer was written; its body was read: gives it back when both are so. */
 void kserve_room_answered(struct stream *s, struct kserve_asked *asked);
 void kserve_room_was_read(struct stream *s, struct kserve_asked *asked);

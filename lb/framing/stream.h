@@ -97,14 +97,18 @@ struct stream_action {
 		} extent;
 		struct {
 			const uint8_t *at; /* valid until the next call for this stream */
-			uint64_t offset;   /* of PRODUCE: in the request */
+			union {
+				uint64_t offset; /* of PRODUCE: in the request */
+				uint64_t tag;    /* of SEND that <watches>: of its request */
+			};
 			/* 0, or of PRODUCE: <offset> is in a tensor of which each row has so many
 			 * bytes, from <within> on of rows of <row> bytes */
 			uint32_t each, within, row;
 			uint32_t length;
 			bool of_request; /* of SEND: false: <request> is 0, and the bytes may go at
 					    once */
-			bool ends;       /* of SEND: with it the request is answered */
+			bool ends;       /* of SEND: with it the request is answered, */
+			bool watches;    /* but more of its answer may follow: watch() says when */
 		} bytes;
 		struct {
 			uint64_t tag;
@@ -237,6 +241,15 @@ struct stream_framing {
 	 * which was begun with <streams>. Returns its length; 0: nothing now.
 	 */
 	uint32_t (*beat)(struct stream *s, uint64_t tag, uint8_t *at);
+
+	/*
+	 * Of framings with requests that watch; others have NULL. Called when something that they
+	 * watch may be another, for the request of this tag, but not while bytes of its answer
+	 * wait. With <ends>: no further answer is taken of it, as the load balancer stops. Writes
+	 * what the client is told to <at>, head_max bytes of room. Returns its length; 0: nothing.
+	 */
+	uint32_t (*watch)(struct stream *s, const struct stream_settings *settings, uint64_t tag,
+			  bool ends, uint8_t *at);
 
 	/*
 	 * Of framings that decide what is sent when; others have NULL. The owner keeps the bytes of

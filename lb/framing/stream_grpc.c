@@ -8,6 +8,7 @@
 
 #include "framing/grpc_call.h"
 #include "framing/grpc_reply.h"
+#include "framing/grpc_watch.h"
 #include "framing/kserve_reply.h"
 #include "packet/drop.h"
 
@@ -126,7 +127,9 @@ static void grpc_ended(struct grpc_call *c, struct grpc_stream *s)
 
 	if (s->reads == GRPC_READS_PREFIX)
 		cut = s->got > 0 || s->rpc != GRPC_MODEL_STREAM_INFER;
-	if (cut)
+	if (cut && s->reads == GRPC_READS_PREFIX && s->got == 0)
+		grpc_call_refuse(c, s, 501, "the call has no message");
+	else if (cut)
 		grpc_call_refuse(c, s, 400, "the call ends before its message does");
 	s->reads = GRPC_READS_NOTHING;
 	if (s->rpc == GRPC_MODEL_STREAM_INFER)
@@ -277,6 +280,7 @@ const struct stream_framing stream_grpc = {
 	.keeps = grpc_keeps,
 	.rewrite = grpc_rewrite,
 	.emit = grpc_emit,
+	.watch = grpc_watch_look,
 	.drain = grpc_drain,
 	.release = grpc_release,
 };

@@ -138,9 +138,9 @@ void grpc_write_bool(struct grpc_out *out, bool value)
 	out_number(out, 1, value);
 }
 
-void grpc_write_health(struct grpc_out *out, bool serving)
+void grpc_write_health(struct grpc_out *out, enum grpc_health health)
 {
-	out_number(out, 1, serving ? 1 : 2); /* SERVING, NOT_SERVING */
+	out_number(out, 1, health);
 }
 
 void grpc_write_server(struct grpc_out *out, const char *name, const char *version)

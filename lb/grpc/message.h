@@ -35,7 +35,12 @@ struct grpc_out {
 /* ServerLiveResponse, ServerReadyResponse, ModelReadyResponse */
 void grpc_write_bool(struct grpc_out *out, bool value);
 /* HealthCheckResponse */
-void grpc_write_health(struct grpc_out *out, bool serving);
+enum grpc_health {
+	GRPC_SERVING = 1,
+	GRPC_NOT_SERVING,
+	GRPC_SERVICE_UNKNOWN, /* Watch only */
+};
+void grpc_write_health(struct grpc_out *out, enum grpc_health health);
 /* ServerMetadataResponse */
 void grpc_write_server(struct grpc_out *out, const char *name, const char *version);
 /* ModelMetadataResponse, with the batch's dimension in front of each shape */

@@ -116,6 +116,7 @@ static enum grpc_token wire_number_ends(struct grpc_wire *w)
 /* The last byte of a number came. GRPC_MORE: it was a tag. */
 static enum grpc_token wire_number(struct grpc_wire *w)
 {
+	w->numbers++;
 	if (w->state == WIRE_TAG)
 		return wire_tag(w) ? GRPC_MORE : wire_break(w);
 	w->value = w->number;

@@ -37,6 +37,7 @@ struct grpc_wire {
 	uint32_t length;
 	uint32_t field;
 	uint8_t type; /* enum grpc_wire_type */
+	uint32_t numbers; /* that were read, tags and lengths included; modulo 2^32 */
 	/* private */
 	uint8_t depth, state, shift;
 	uint64_t number;                  /* a varint or fixed value so far */

@@ -67,6 +67,13 @@ static int match_rows(const struct kserve_model *model, struct kserve_infer *r, 
 	uint64_t n = model->max_batch > 0 ? r->input[i].shape[0] : 1;
 	const char *name = r->input[i].name;
 
+	if (n > 1 && model->rows_differ) {
+		kserve_infer_refuse(r, 501,
+				    "inputs[%u] ('%s'): %" PRIu64
+				    " rows of a model with BYTES; send each as a request",
+				    i, name, n);
+		return -1;
+	}
 	if (n == 0 || (model->max_batch > 0 && n > model->max_batch)) {
 		kserve_infer_refuse(r, 400,
 				    "inputs[%u] ('%s'): %" PRIu64 " rows, the model takes 1 to %u",

@@ -38,6 +38,8 @@ struct kserve_model {
 	char platform[KSERVE_NAME_MAX];
 	uint8_t versions, inputs, outputs;
 	bool ready;         /* some worker serves it */
+	bool rows_differ; /* it takes batches, but rows of BYTES, which differ in length, one by one
+			   */
 	uint32_t max_batch; /* 0: it takes no batches */
 	struct kserve_tensor input[KSERVE_TENSORS_MAX];
 	struct kserve_tensor output[KSERVE_TENSORS_MAX];

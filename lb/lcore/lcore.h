@@ -186,10 +186,19 @@ static inline uint32_t lcore_deadline_us(const struct lcore *lc,
 	return RTE_MAX(RTE_MIN(left, limit), UINT64_C(1));
 }
 
-/* The service's pick table, valid for this iteration. NULL: the service has no workers. */
+/* The service's pick table, valid for this iteration. NULL: the service has had no workers yet; one
+ * that has lost them has a table without members. */
 static inline const struct pick_table *lcore_pick_table(const struct lcore *lc, uint16_t service)
 {
 	return __atomic_load_n(&lc->lb->pick[service], __ATOMIC_ACQUIRE);
+}
+
+/* Does the service have workers, or will it have some soon? */
+static inline bool lcore_may_serve(const struct lcore *lc, uint16_t service)
+{
+	const struct pick_table *table = lcore_pick_table(lc, service);
+
+	return table != NULL && table->n + table->soon > 0;
 }
 
 /*

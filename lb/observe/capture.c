@@ -212,13 +212,12 @@ static void capture_attach(struct capture *c)
 {
 	for (unsigned int i = 0; i < c->n_taps; i++) {
 		struct capture_tap *tap = &c->tap[i];
+		struct port_queue q = port_queue(c->port, tap->queue);
 
 		if (c->params.directions & CAPTURE_IN)
-			tap->in = rte_eth_add_rx_callback(c->port->id, tap->queue, capture_tap_in,
-							  tap);
+			tap->in = rte_eth_add_rx_callback(q.id, q.queue, capture_tap_in, tap);
 		if (c->params.directions & CAPTURE_OUT)
-			tap->out = rte_eth_add_tx_callback(c->port->id, tap->queue, capture_tap_out,
-							   tap);
+			tap->out = rte_eth_add_tx_callback(q.id, q.queue, capture_tap_out, tap);
 	}
 }
 
@@ -226,10 +225,12 @@ static void capture_attach(struct capture *c)
 static void capture_detach(struct lb *lb, struct capture *c)
 {
 	for (unsigned int i = 0; i < c->n_taps; i++) {
+		struct port_queue q = port_queue(c->port, c->tap[i].queue);
+
 		if (c->tap[i].in != NULL)
-			rte_eth_remove_rx_callback(c->port->id, c->tap[i].queue, c->tap[i].in);
+			rte_eth_remove_rx_callback(q.id, q.queue, c->tap[i].in);
 		if (c->tap[i].out != NULL)
-			rte_eth_remove_tx_callback(c->port->id, c->tap[i].queue, c->tap[i].out);
+			rte_eth_remove_tx_callback(q.id, q.queue, c->tap[i].out);
 	}
 	/* Wait until each lcore has begun another poll: from then on no lcore runs a callback. */
 	rte_rcu_qsbr_synchronize(lb->qsbr, RTE_QSBR_THRID_INVALID);

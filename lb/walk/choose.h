@@ -8,13 +8,6 @@
 
 #include "lcore/lcore.h"
 
-/* Does the service have workers, or will it have some soon? */
-static inline bool choose_may_wait(const struct lcore *lc, uint16_t service)
-{
-	const struct pick_table *table = lcore_pick_table(lc, service);
-
-	return table != NULL && table->n + table->soon > 0;
-}
 /* Does the service have workers now? */
 bool choose_has_workers(const struct lcore *lc, uint16_t service);
 /*

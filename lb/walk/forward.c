@@ -54,7 +54,7 @@ void forward_assign(struct lcore *lc, struct burst *b)
 		bool late = false;
 
 		b->link[i] = NULL;
-		if (unlikely(!choose_may_wait(lc, service))) {
+		if (unlikely(!lcore_may_serve(lc, service))) {
 			forward_refuse(lc, b, i, LB_DROP_NO_WORKER);
 			continue;
 		}
@@ -165,7 +165,7 @@ static enum lb_drop forward_expired_reason(const struct lcore *lc, const struct 
 
 	if (lc->stop != STOP_NOT)
 		return LB_DROP_STOPPING;
-	if (!choose_may_wait(lc, at->service) && !at->again)
+	if (!lcore_may_serve(lc, at->service) && !at->again)
 		return LB_DROP_NO_WORKER;
 	if (at->deadline != 0 && lc->now > at->deadline)
 		return LB_DROP_DEADLINE;

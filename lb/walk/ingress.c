@@ -230,13 +230,12 @@ static __rte_noinline void ingress_cut_chains(struct rte_mbuf **packet, unsigned
 unsigned int ingress_receive(struct lcore *lc, uint16_t port)
 {
 	struct rte_mbuf *packet[LB_BURST];
-	const struct port *p = &lc->lb->port[port];
 	uint16_t segments = 0;
 	unsigned int n, kept;
 
 	if (unlikely(lc->queue[port] == LCORE_NO_QUEUE))
 		return lc->lb->verbs[port] == NULL ? 0 : fabric_verbs_poll(lc, port);
-	n = kept = rte_eth_rx_burst(p->id, lc->queue[port], packet, LB_BURST);
+	n = kept = rte_eth_rx_burst(lc->tx[port].port, lc->tx[port].queue, packet, LB_BURST);
 	for (unsigned int i = 0; i < n; i++) {
 		lc->stats.bytes_in += packet[i]->pkt_len;
 		segments |= packet[i]->nb_segs;

@@ -228,7 +228,7 @@ static bool waiting_try_first(struct lcore *lc, uint16_t service, unsigned int l
 	}
 	if (flow == NULL)
 		reason = LB_DROP_QUEUE_TIMEOUT;
-	else if (!choose_may_wait(lc, service))
+	else if (!lcore_may_serve(lc, service))
 		reason = LB_DROP_NO_WORKER;
 	else if (w.packet->data_len > config->max_request)
 		reason = LB_DROP_REQUEST_TOO_LARGE; /* a reload lowered the limit */
@@ -335,7 +335,7 @@ static void waiting_send_some(struct lcore *lc, uint16_t service, struct burst *
 {
 	const struct queue *queue = &lc->service[service].queue;
 	/* Without workers, replays wait for one; the clients of all others get a notice. */
-	unsigned int level = choose_may_wait(lc, service) ? 0 : QUEUE_LEVEL_REPLAY + 1;
+	unsigned int level = lcore_may_serve(lc, service) ? 0 : QUEUE_LEVEL_REPLAY + 1;
 	unsigned int tries = RTE_MIN(queue->count, (uint32_t)LB_BURST);
 	uint32_t left = queue->level[level].count;
 	/* Requests in rings do not count against the limit. */

@@ -38,9 +38,9 @@
 # bundle puts the benches and programs there, what they need on a machine without DPDK, and the commit.
 # The model mlp wants OpenBLAS, which is large: --without-mlp leaves both out.
 #
-# bundle-net makes a build directory for udp-peers, tcp-peers, kserve-peers, tcp-loss, tcp-attack and predictable, and for net tests,
-# on a machine without packages: DPDK inside, and the tools that they call. uvicorn, and so kserve-json, cannot go
-# there. DIRECTORY.tgz has all of it, to be carried. On that machine, beside a checkout of the same commit:
+# bundle-net makes a build directory for udp-peers, tcp-peers, kserve-peers, kserve-json, tcp-loss, tcp-attack and predictable, and for
+# net tests, on a machine without packages: DPDK inside, and the tools that they call, Debian's Python with uvicorn too, if it
+# is here. DIRECTORY.tgz has all of it, to be carried. On that machine, beside a checkout of the same commit:
 #
 #   BUILD=DIRECTORY tests/bench/run.sh tcp-attack
 #   DIRECTORY/with-tools env DOORBELL_BUILD=DIRECTORY tests/net/tcp_loss_test.sh
@@ -184,6 +184,29 @@ net_programs=("${programs[@]}" gpu-agent/models/echo.so tests/net/stream/{tcp-st
     workers/runtime/steer.bpf.o)
 net_tools=(ip ss ethtool jq nft haproxy nginx wrk h2load)
 
+# carry_python DIRECTORY: Debian's Python there, with what kserve-json's peer needs
+carry_python() {
+    local modules=(uvicorn uvloop httptools starlette click h11 asgiref anyio sniffio idna typing_extensions.py) name python to=$1 at
+    python=$(realpath /usr/bin/python3)
+    /usr/bin/python3 -c "import uvicorn, uvloop, httptools, starlette, ujson" 2>/dev/null ||
+        { echo "without uvicorn, which is not here" >&2 && return; }
+    mkdir -p "$to/lib/${python##*/}" "$to/packages"
+    cp "$python" "$to/python3"
+    (cd "/usr/lib/${python##*/}" && tar --exclude=test --exclude=__pycache__ --exclude='config-*' --exclude=idlelib \
+        --exclude=lib2to3 --exclude=pydoc_data -cf - .) | tar -C "$to/lib/${python##*/}" -xf -
+    for name in "${modules[@]}"; do
+        at=/usr/lib/python3/dist-packages/$name
+        [ ! -e "$at" ] || (cd /usr/lib/python3/dist-packages && tar --exclude=__pycache__ -cf - "$name") | tar -C "$to/packages" -xf -
+    done
+    cp /usr/lib/python3/dist-packages/ujson.*.so "$to/packages/"
+    # Its libraries may want a newer libc than that machine has, so it brings its own.
+    mkdir -p "$to/libc"
+    cp -L /lib64/ld-linux-x86-64.so.2 /lib/x86_64-linux-gnu/lib{c,m,dl,pthread,rt,util,resolv}.so.[0-9] "$to/libc/"
+    carry_libraries "$python" "$to/../tools"
+    find "$to" -name '*.so' -exec sh -c 'ldd "$1"' sh {} \; | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u |
+        grep -vE '/(libc|libm|libdl|libpthread|librt|libresolv)\.so' | xargs -r cp -Lt "$to/../tools"
+}
+
 # bundle-net DIRECTORY
 bundle_net() {
     local static=$root/build-static to=${1:?bundle-net needs a directory} name path
@@ -201,12 +224,23 @@ bundle_net() {
         cp -L "$path" "$to/tools/"
         carry_libraries "$path" "$to/tools"
     done
+    carry_python "$to/python"
     cp -L /usr/lib/nginx/modules/ngx_stream_module.so "$to/tools/" || echo "without nginx's stream module" >&2
     cat >"$to/with-tools" <<'END'
 #!/bin/bash
 # with-tools COMMAND...: finds the tools of this folder, and their libraries
 here=$(cd "$(dirname "$0")" && pwd)
 export PATH=$here/tools:$PATH LD_LIBRARY_PATH=$here/tools NGINX_STREAM_MODULE=$here/tools/ngx_stream_module.so
+if [ -e "$here/python/python3" ]; then
+    # The machine's own Python, if it has one, must not see these.
+    cat >"$here/tools/bench-python" <<WRAPPER
+#!/bin/sh
+PYTHONHOME=$here/python PYTHONPATH=$here/python/packages:\$PYTHONPATH exec $here/python/libc/ld-linux-x86-64.so.2 \
+    --library-path $here/python/libc:$here/tools $here/python/python3 "\$@"
+WRAPPER
+    chmod +x "$here/tools/bench-python"
+    export BENCH_PYTHON=$here/tools/bench-python
+fi
 exec "$@"
 END
     chmod +x "$to/with-tools"

@@ -94,7 +94,7 @@ static bool room_next(struct kserve_room *room)
 }
 
 struct asked {
-	bool known, begun, named, answered, over, told;
+	bool known, begun, named, answered, over, told, watches;
 	uint64_t tag, size, placed;
 	uint32_t rows;
 	uint32_t answer, sent; /* bytes */
@@ -347,6 +347,9 @@ static void owner_act(void *context, const struct stream_action *action)
 	case STREAM_SEND:
 		a->answered |= action->bytes.ends;
 		a->answer += action->bytes.length;
+		a->watches |= action->bytes.watches;
+		if (a->watches)
+			a->tag = action->bytes.tag;
 		return;
 	default:
 		require(action->kind == STREAM_CLOSE, "actions are of a known kind");
@@ -363,6 +366,25 @@ static void owner_place(void *context, uint32_t request, uint64_t offset,
 static void owner_release(void *context, struct placement_piece *piece)
 {
 	free(piece);
+}
+
+/* Calls of Watch are told what is so now, when they have sent what they were told. */
+static void owner_watch(struct owner *o, const struct stream_settings *settings, bool ends)
+{
+	uint8_t *text = malloc(STREAM_HEAD_MAX);
+
+	for (uint32_t i = 0; i < REQUESTS; i++) {
+		struct asked *a = &o->asked[i];
+		uint32_t n;
+
+		if (!a->watches || a->over || (!ends && a->sent < a->answer))
+			continue;
+		n = framing_of(o)->watch(&o->placement.stream, settings, a->tag, ends, text);
+		require(n <= STREAM_HEAD_MAX, "a state is short");
+		owner_sum(o, text, n);
+		a->answer += n;
+	}
+	free(text);
 }
 
 static const struct placement_ops ops = {owner_ready, owner_act, owner_place, owner_release};
@@ -388,6 +410,7 @@ static void check_room(const struct grpc_room *room)
 	require(streams == STREAMS, "streams come back");
 	require(asked == ASKED, "requests come back");
 	require(TAILQ_EMPTY(&room->kserve->readers), "readers come back");
+	require(room->kserve->share->watches == 0, "watches come back");
 	for (unsigned int i = 0; i < SERVICES; i++)
 		require(layouts[i]->users == 1, "models come back");
 	for (unsigned int i = 0; i < GRPC_MEMORY_CLASSES; i++)
@@ -400,6 +423,7 @@ static uint64_t converse(struct grpc_room *room, uint8_t reply, const uint8_t *b
 {
 	struct stream_settings settings = {.max_request = MAX_REQUEST, .kserve = room->kserve};
 	struct owner o = {.reply = reply};
+	bool serving = room->kserve->serving;
 	uint64_t at = 0;
 
 	o.asked = calloc(REQUESTS, sizeof(*o.asked));
@@ -422,8 +446,15 @@ static uint64_t converse(struct grpc_room *room, uint8_t reply, const uint8_t *b
 		if (framing_of(&o)->emit != NULL)
 			owner_advance(&o);
 		owner_emit(&o);
+		/* A worker comes or goes. */
+		room->kserve->serving ^= (reply & 0x20) != 0;
+		room_select(room->kserve, room->kserve->service_of_connection);
+		owner_watch(&o, &settings, false);
+		owner_emit(&o);
 	}
+	room->kserve->serving = serving;
 	if ((reply & 0x80) && framing_of(&o)->drain != NULL) {
+		owner_watch(&o, &settings, true);
 		framing_of(&o)->drain(&o.placement.stream);
 		owner_emit(&o);
 	}

@@ -39,6 +39,15 @@ __global__ void post(struct mlx5_queue q, const struct mlx5_write *writes, uint3
 		mlx5_ring(&q, n);
 }
 
+/* Each lane has a queue of its own, as the links of a loop do; all ring together. */
+__global__ void post_together(const struct mlx5_queue *queues, const struct mlx5_write *write)
+{
+	struct mlx5_queue q = queues[threadIdx.x];
+
+	mlx5_wqe_build(&q, 0, write);
+	mlx5_ring(&q, 1);
+}
+
 template <typename T> static T *pinned(size_t n)
 {
 	void *p = nullptr;
@@ -47,6 +56,42 @@ template <typename T> static T *pinned(size_t n)
 		return nullptr;
 	memset(p, 0, n * sizeof(T));
 	return (T *)p;
+}
+
+#define LANES 64
+
+/* False when some lane's doorbell or record is not what the host would write. */
+static bool rings_together(const struct mlx5_write *write)
+{
+	struct mlx5_queue *queues = pinned<struct mlx5_queue>(LANES);
+	struct mlx5_wqe *wqes = pinned<struct mlx5_wqe>(LANES);
+	uint32_t *records = pinned<uint32_t>(2 * LANES), record[2] = {};
+	uint64_t *bells = pinned<uint64_t>(LANES), bell = 0;
+	struct mlx5_wqe wqe;
+
+	for (uint32_t i = 0; i < LANES; i++) {
+		queues[i].wqes = &wqes[i];
+		queues[i].wqe_count = 1;
+		queues[i].record = &records[2 * i];
+		queues[i].doorbell = &bells[i];
+		queues[i].qpn = 0x100 + i;
+		queues[i].producer = queues[i].consumer = (uint16_t)(7 * i);
+	}
+	post_together<<<1, LANES>>>(queues, write);
+	if (cudaDeviceSynchronize() != cudaSuccess)
+		return false;
+	for (uint32_t i = 0; i < LANES; i++) {
+		struct mlx5_queue q = queues[i];
+
+		q.wqes = &wqe;
+		q.record = record;
+		q.doorbell = &bell;
+		mlx5_wqe_build(&q, 0, write);
+		mlx5_ring(&q, 1);
+		if (bells[i] != bell || records[2 * i + 1] != record[1])
+			return false;
+	}
+	return true;
 }
 
 int main()
@@ -92,6 +137,11 @@ int main()
 	if (memcmp(gpu_wqes, host_wqes, WQES * sizeof(*gpu_wqes)) != 0 ||
 	    gpu_record[1] != host_record[1] || *gpu_bell != *host_bell) {
 		printf("failed: the GPU built other bytes than the host\n");
+		return 1;
+	}
+	if (!rings_together(&writes[1])) {
+		printf("failed: doorbells of lanes that ring together: %s\n",
+		       cudaGetErrorString(cudaGetLastError()));
 		return 1;
 	}
 	printf("passed: %d WQEs, one doorbell, the same bytes from GPU and host\n", WQES);

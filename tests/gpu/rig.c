@@ -24,16 +24,38 @@ static int load(struct loaded_model *m, const struct rig_params *p, char *error,
 	return agent_model_load(m, path, p->arguments, p->max_batch, error, size);
 }
 
-static int make_link(struct rig *rig, uint32_t i, uint32_t wqes)
+uint64_t rig_room(const struct rig *rig)
+{
+	return link_memory_room(rig->slots, rig->model.shape.max_request, ROOM_MB);
+}
+
+/* Memory and a send queue of this process. */
+static int make_link_here(struct rig *rig, uint32_t i, uint32_t wqes)
 {
 	const struct agent_model_shape *shape = &rig->model.shape;
 	struct rig_link *l = &rig->link[i];
 
 	if (link_memory_create(&l->memory, rig->slots, shape->max_request, shape->max_reply,
-			       link_memory_room(rig->slots, shape->max_request, ROOM_MB)) < 0 ||
+			       rig_room(rig)) < 0 ||
 	    send_queue_create(&l->sq, wqes) < 0)
 		return -1;
 	l->sq.qpn = QPN + i;
+	l->remote = REMOTE;
+	rig->view[i].lkey = LKEY;
+	rig->view[i].remote_rkey = RKEY;
+	rig->view[i].queue = send_queue_view(&l->sq);
+	return 0;
+}
+
+static int make_link(struct rig *rig, uint32_t i, uint32_t wqes)
+{
+	struct rig_link *l = &rig->link[i];
+	struct agent_link made;
+
+	rig->view[i] = (struct agent_link){0};
+	if ((rig->nic != NULL ? rig->nic->make_link : make_link_here)(rig, i, wqes) < 0)
+		return -1;
+	made = rig->view[i];
 	rig->view[i] = (struct agent_link){
 		.descriptors = (const void *)(uintptr_t)l->memory.descriptors,
 		.payloads = (const void *)(uintptr_t)l->memory.payloads,
@@ -43,11 +65,14 @@ static int make_link(struct rig *rig, uint32_t i, uint32_t wqes)
 		.room_at = l->memory.room_at,
 		.room = l->memory.room,
 		.replies = (void *)(uintptr_t)l->memory.replies,
+		.reply_address = l->memory.replies,
 		.reply_stride = l->memory.reply_stride,
-		.lkey = LKEY,
-		.remote_address = REMOTE,
-		.remote_rkey = RKEY,
-		.queue = send_queue_view(&l->sq),
+		.lkey = made.lkey,
+		.remote_address = l->remote,
+		.remote_rkey = made.remote_rkey,
+		.queue = made.queue,
+		.doorbell_is_io = made.doorbell_is_io,
+		.memory_on_gpu = l->memory.writable.on_gpu,
 	};
 	return 0;
 }
@@ -62,10 +87,14 @@ int rig_start(struct rig *rig, const struct rig_params *p, char *error, size_t s
 				      : &agent_loop_cuda,
 		.n_links = p->links,
 		.slots = p->slots,
+		.nic = p->nic,
+		.gpu = p->gpu,
 	};
+	sleeper_init(&rig->sleeper);
+	if (rig->nic != NULL && rig->nic->open(rig, error, size) < 0)
+		return -1;
 	if (load(&rig->model, p, error, size) < 0)
 		return -1;
-	sleeper_init(&rig->sleeper);
 	for (uint32_t i = 0; i < p->links; i++)
 		if (make_link(rig, i, p->wqes == 0 ? 2 * p->slots : p->wqes) < 0) {
 			snprintf(error, size, "no memory for link %u", i);
@@ -84,6 +113,8 @@ int rig_start(struct rig *rig, const struct rig_params *p, char *error, size_t s
 		.n_links = p->links,
 		.links = rig->view,
 		.sleeper = &rig->sleeper,
+		.kick = rig->nic != NULL ? rig->nic->kick : NULL,
+		.kick_context = rig,
 		.gpu = p->gpu,
 	};
 	rig->loop = rig->ops->start(&loop, error, size);
@@ -95,9 +126,14 @@ void rig_stop(struct rig *rig)
 	if (rig->loop != NULL)
 		rig->ops->stop(rig->loop);
 	for (uint32_t i = 0; i < rig->n_links; i++) {
+		if (rig->nic != NULL)
+			rig->nic->free_link(rig, i);
 		link_memory_destroy(&rig->link[i].memory);
 		send_queue_destroy(&rig->link[i].sq);
 	}
+	if (rig->nic != NULL)
+		rig->nic->close(rig);
+	rig->nic = NULL;
 	sleeper_fini(&rig->sleeper);
 	agent_model_unload(&rig->model);
 	rig->loop = NULL;
@@ -126,19 +162,46 @@ static uint32_t rig_reply_place(const struct rig *rig, const struct link_memory 
 	return (uint32_t)(from_end * m->reply_stride / RING_ALIGNMENT);
 }
 
+/* The load balancer's view of an address in a link's memory: the memory, or its copy. */
+static void *rig_at(const struct rig_link *l, uint64_t va)
+{
+	return l->shadow == NULL ? (void *)(uintptr_t)va : l->shadow + (va - l->memory.writable.va);
+}
+
+static uint64_t slot_address(const struct rig *rig, const struct link_memory *m, uint32_t slot)
+{
+	return m->payloads + (uint64_t)rig_payload(rig, m, slot) * RING_ALIGNMENT;
+}
+
+uint64_t rig_reply_address(const struct rig *rig, uint32_t link, uint32_t slot)
+{
+	const struct rig_link *l = &rig->link[link];
+
+	return l->remote + (uint64_t)rig_reply_place(rig, &l->memory, slot) * RING_ALIGNMENT;
+}
+
 uint8_t *rig_slot(struct rig *rig, uint32_t link, uint32_t slot)
 {
-	const struct link_memory *m = &rig->link[link].memory;
+	const struct rig_link *l = &rig->link[link];
 
-	return (uint8_t *)(uintptr_t)(m->payloads +
-				      (uint64_t)rig_payload(rig, m, slot) * RING_ALIGNMENT);
+	return rig_at(l, slot_address(rig, &l->memory, slot));
+}
+
+/* The caller has put <length> bytes into the slot's copy. */
+static void write_payload(struct rig *rig, uint32_t link, uint32_t slot, uint32_t length)
+{
+	const struct link_memory *m = &rig->link[link].memory;
+	uint64_t at = slot_address(rig, m, slot), end = m->cancels;
+
+	if (slot < rig->slots && length > 0 && length <= end - at)
+		rig->nic->write(rig, link, at, rig_slot(rig, link, slot), length);
 }
 
 void rig_submit(struct rig *rig, uint32_t link, uint32_t slot, uint32_t length,
 		const struct ring_descriptor *with)
 {
 	struct rig_link *l = &rig->link[link];
-	struct ring_descriptor *d = (void *)(uintptr_t)l->memory.descriptors;
+	struct ring_descriptor *d = rig_at(l, l->memory.descriptors);
 	struct ring_descriptor next = with == NULL ? (struct ring_descriptor){0} : *with;
 
 	next.slot = slot;
@@ -147,6 +210,15 @@ void rig_submit(struct rig *rig, uint32_t link, uint32_t slot, uint32_t length,
 		next.payload = rig_payload(rig, &l->memory, slot);
 	next.reply = rig_reply_place(rig, &l->memory, slot);
 	d += l->position++ & (rig->slots - 1);
+	if (rig->nic != NULL) {
+		write_payload(rig, link, slot, length);
+		next.sequence = l->position;
+		rig->nic->write(rig, link,
+				l->memory.descriptors + (uint64_t)((uint8_t *)d - l->shadow), &next,
+				sizeof(next));
+		sleeper_wake(&rig->sleeper);
+		return;
+	}
 	next.sequence = d->sequence; /* the mark of the last lap, until all else is there */
 	*d = next;
 	__atomic_store_n(&d->sequence, l->position, __ATOMIC_RELEASE);
@@ -157,43 +229,67 @@ void rig_cancel(struct rig *rig, uint32_t link, uint32_t slot, uint64_t sequence
 {
 	uint64_t *cancels = (void *)(uintptr_t)rig->link[link].memory.cancels;
 
+	if (rig->nic != NULL)
+		return rig->nic->write(rig, link, (uintptr_t)&cancels[slot], &sequence,
+				       sizeof(sequence));
 	__atomic_store_n(&cancels[slot], sequence, __ATOMIC_RELEASE);
 }
 
 /* --- the NIC's side ----------------------------------------------------------------------------
  */
 
-void rig_complete(struct rig *rig, uint32_t link)
+static void complete(struct send_queue *sq)
 {
-	struct send_queue *sq = &rig->link[link].sq;
-
 	send_queue_report(sq, sq->next - 1, MLX5_POST_CQE_OK, 0);
+}
+
+bool rig_mute(struct rig *rig, uint32_t link, bool mute)
+{
+	if (rig->nic != NULL)
+		return rig->nic->mute(rig, link, mute);
+	rig->link[link].mute = mute;
+	if (!mute)
+		complete(&rig->link[link].sq);
+	return true;
 }
 
 void rig_break(struct rig *rig, uint32_t link, uint8_t syndrome)
 {
 	struct send_queue *sq = &rig->link[link].sq;
 
-	send_queue_report(sq, sq->next, MLX5_POST_CQE_ERROR, syndrome);
+	if (rig->nic != NULL)
+		rig->nic->break_link(rig, link);
+	else
+		send_queue_report(sq, sq->next, MLX5_POST_CQE_ERROR, syndrome);
 	sleeper_wake(&rig->sleeper);
 }
 
-bool rig_reply(struct rig *rig, uint32_t link, struct rig_reply *out)
+/* The next WQE of the send queue, completed unless the link is mute. */
+static bool next_here(struct rig *rig, uint32_t link, struct rig_reply *out)
 {
 	struct rig_link *l = &rig->link[link];
 	struct send_queue *sq = &l->sq;
 	uint8_t syndrome;
 
-	while (send_queue_update(sq)) {
-		syndrome = send_queue_read(sq, &l->memory.sendable, LKEY, &out->work);
-		if (syndrome != 0 || out->work.rkey != RKEY || !out->work.with_imm) {
-			fprintf(stderr, "link %u: WQE %u is bad, syndrome %#x\n", link, sq->next,
-				syndrome);
-			abort();
-		}
-		sq->next++;
-		if (out->work.signal && !l->mute)
-			rig_complete(rig, link);
+	if (!send_queue_update(sq))
+		return false;
+	syndrome = send_queue_read(sq, &l->memory.sendable, LKEY, &out->work);
+	if (syndrome != 0 || out->work.rkey != RKEY || !out->work.with_imm) {
+		fprintf(stderr, "link %u: WQE %u is bad, syndrome %#x\n", link, sq->next, syndrome);
+		abort();
+	}
+	sq->next++;
+	if (out->work.signal && !l->mute)
+		complete(sq);
+	out->header = (const void *)(uintptr_t)out->work.local;
+	return true;
+}
+
+bool rig_reply(struct rig *rig, uint32_t link, struct rig_reply *out)
+{
+	struct rig_link *l = &rig->link[link];
+
+	while ((rig->nic != NULL ? rig->nic->next : next_here)(rig, link, out)) {
 		if (out->work.imm & RING_IMM_HEARTBEAT) {
 			l->heartbeats++;
 			l->backlog = ring_imm_backlog(out->work.imm);
@@ -201,11 +297,8 @@ bool rig_reply(struct rig *rig, uint32_t link, struct rig_reply *out)
 		}
 		out->slot = ring_imm_slot(out->work.imm);
 		out->status = ring_imm_status(out->work.imm);
-		out->header = (const void *)(uintptr_t)out->work.local;
 		out->bytes = (const uint8_t *)(out->header + 1);
-		if (out->work.remote !=
-			    REMOTE + (uint64_t)rig_reply_place(rig, &l->memory, out->slot) *
-					     RING_ALIGNMENT ||
+		if (out->work.remote != rig_reply_address(rig, link, out->slot) ||
 		    out->work.length != sizeof(*out->header) + out->header->length) {
 			fprintf(stderr, "link %u: the reply to slot %u is posted wrongly\n", link,
 				out->slot);

@@ -13,6 +13,27 @@
 #include "loop/link_memory.h"
 #include "rnic/send_queue.h"
 
+struct rig;
+struct rig_reply;
+
+/* The NIC of a rig and the links' memory; NULL in rig_params: a send queue that the caller's thread
+ * reads, and host memory. */
+struct rig_nic {
+	int (*open)(struct rig *rig, char *error, size_t size);
+	void (*close)(struct rig *rig);
+	/* Make memory and queue of a link, and fill its view with them. 0 or -1. */
+	int (*make_link)(struct rig *rig, uint32_t link, uint32_t wqes);
+	void (*free_link)(struct rig *rig, uint32_t link);
+	/* WRITE to the link's memory, of which link->shadow is the load balancer's copy. */
+	void (*write)(struct rig *rig, uint32_t link, uint64_t va, const void *bytes,
+		      size_t length);
+	/* The next message that the loop has posted, its header and bytes included. */
+	bool (*next)(struct rig *rig, uint32_t link, struct rig_reply *out);
+	bool (*mute)(struct rig *rig, uint32_t link, bool mute);
+	void (*break_link)(struct rig *rig, uint32_t link);
+	void (*kick)(void *rig); /* doorbells were rung */
+};
+
 struct rig_params {
 	const char *models; /* folder of plug-ins */
 	const char *model;  /* name of one, unless there is <own> */
@@ -23,15 +44,19 @@ struct rig_params {
 	uint32_t links, slots, wqes /* per link; 0: twice the slots */;
 	int gpu;                          /* -1: the CPU */
 	const struct agent_loop_ops *ops; /* NULL: what <gpu> says */
+	const struct rig_nic *nic;
 };
 
 struct rig_link {
 	struct link_memory memory;
 	struct send_queue sq;
+	uint8_t *shadow;   /* NULL: the caller writes to the memory itself */
+	uint64_t remote;   /* where its replies go */
 	uint64_t position; /* of the next descriptor */
 	uint64_t heartbeats;
 	uint32_t backlog; /* as the last heartbeat said */
-	bool mute;        /* completes nothing until rig_complete() */
+	bool mute;        /* completes nothing */
+	void *nic;        /* the NIC's own */
 };
 
 struct rig {
@@ -42,6 +67,9 @@ struct rig {
 	uint32_t n_links, slots;
 	struct rig_link link[AGENT_LINKS_MAX];
 	struct agent_link view[AGENT_LINKS_MAX];
+	const struct rig_nic *nic;
+	void *nic_state;
+	int gpu;
 };
 
 /* A reply that the loop posted. <bytes> stays until the slot's next request. */
@@ -57,6 +85,11 @@ struct rig_reply {
 int rig_start(struct rig *rig, const struct rig_params *params, char *error, size_t size);
 void rig_stop(struct rig *rig);
 
+/* Bytes of a link's room: enough for all slots. For NICs. */
+uint64_t rig_room(const struct rig *rig);
+/* Where the reply to <slot> goes. For NICs. */
+uint64_t rig_reply_address(const struct rig *rig, uint32_t link, uint32_t slot);
+
 uint8_t *rig_slot(struct rig *rig, uint32_t link, uint32_t slot);
 /* Hands the slot's first <length> bytes to the loop; <with> has the descriptor's other fields. A
  * payload that is not 0 there stands instead of the slot's. */
@@ -66,8 +99,9 @@ void rig_cancel(struct rig *rig, uint32_t link, uint32_t slot, uint64_t sequence
 /* Takes the next reply of the link and completes it; heartbeats are counted and completed on the
  * way. False: none yet. A WQE that a NIC would refuse ends the program. */
 bool rig_reply(struct rig *rig, uint32_t link, struct rig_reply *out);
-/* Completes all that a mute link has sent. */
-void rig_complete(struct rig *rig, uint32_t link);
+/* From now on the link completes nothing; or all that it has sent, and what comes. False: its NIC
+ * cannot. */
+bool rig_mute(struct rig *rig, uint32_t link, bool mute);
 /* Ends the link with an error CQE, as a NIC does whose peer is gone. */
 void rig_break(struct rig *rig, uint32_t link, uint8_t syndrome);
 

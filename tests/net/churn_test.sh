@@ -5,6 +5,8 @@
 # killed or stopped at random. Nothing is lost and nothing comes twice.
 #
 #   CHURN_EVENTS=100 CHURN_SEED=7 tests/net/churn_test.sh (default: 30 events of seed 1)
+#
+# Runs beside another: it waits for workers most of the time.
 . "$(dirname "$0")/story.sh"
 default_workers='' default_fabric=''
 

@@ -3,6 +3,8 @@
 #
 # deploy/demo.sh --keep: each command that it offers runs as it is printed, a third worker joins in the place that is
 # kept for it, and Ctrl-C leaves nothing behind.
+#
+# Runs beside another: it measures no time.
 . "$(dirname "$0")/story.sh"
 
 [ "$build" = "$root/build" ] || skip "the demo uses $root/build, not $build"

@@ -34,10 +34,17 @@ copies() {
 }
 
 step empty
+ip netns exec "$tag-client" /usr/bin/python3 "$root/tests/net/grpc/client.py" "$dir" "$vip" watch >"$dir/watch.log" 2>&1 &
+watcher=$!
+watched() { # LINES: that it has said
+    [ "$(wc -l <"$dir/watch.log")" -ge "$1" ]
+}
+wait_for "all to be watched" watched 3
 start_agent 1 mlp --model-args "weights=$root/gpu-agent/models/digits/digits.safetensors"
 start_agent 2 echo --model-args max_request=4194304
 wait_for "w1 to be active" worker_is w1 active
 wait_for "w2 to be active" worker_is w2 active
+wait_for "the watchers to be told" watched 5
 
 # The model's own answer, to a datagram.
 ip netns exec "$tag-client" /usr/bin/python3 - "$dir" "$vip" <<'PYTHON'
@@ -83,4 +90,5 @@ ended() {
     ! is_running "$pid_lb"
 }
 wait_for "the load balancer to end" ended
+wait $watcher || fail "watch: $(tail -n 30 "$dir/watch.log")"
 echo "gRPC: raw and typed tensors, 4 MiB in place, errors, deadlines, cancelled calls, streams, two models, TLS"

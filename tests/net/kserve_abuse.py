@@ -390,7 +390,7 @@ def named(name, value):
 CALLS = [
     (CALL, b"\1" + message(b"abc")[1:], b"13"), (named(b"grpc-encoding", b"gzip"), b"\1" + message(b"abc")[1:], b"12"),
     (CALL, b"\2" + message(b"abc")[1:], b"13"), (CALL, b"\0\0\0\0\0", b"3"), (CALL, message(b"abc")[:-1], b"3"),
-    (CALL, b"\0", b"3"), (CALL, b"", b"3"), (CALL, b"\0\xff\xff\xff\xff" + bytes(100), b"8"), (named(b"grpc-timeout", b"1x"), b"", b"3"),
+    (CALL, b"\0", b"3"), (CALL, b"", b"12"), (CALL, b"\0\xff\xff\xff\xff" + bytes(100), b"8"), (named(b"grpc-timeout", b"1x"), b"", b"3"),
     (head(b"Nothing"), b"", b"12"), (CALL.replace(b"application/grpc", b"application/gruc"), b"", None),
     (CALL.replace(b"POST", b"HEAD"), b"", None), (CALL, b"\0\0\0\0\x0b" + b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\1", b"3"),
     (CALL, b"\0\0\0\0\4\x0b\x0c\x0b\x0c", b"3"), (CALL, b"\0\0\0\0\6" + part(1, b"echo"), b"3"),

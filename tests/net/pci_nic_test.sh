@@ -4,7 +4,7 @@
 # The load balancer on PCI network cards, by their own drivers: in a virtual machine with an emulated
 # IOMMU, its cards bound to vfio-pci as doctor says. Clients and workers are outside.
 #
-# May run beside another test: it waits about as long as it computes.
+# Runs beside another: it waits about as long as it computes.
 . "$(dirname "$0")/story.sh"
 # shellcheck source=tests/rdma/vm/vm.sh
 . "$root/tests/rdma/vm/vm.sh"

@@ -3,6 +3,8 @@
 #
 # Every budget of TCP clients is used up on purpose, one after the other: what is refused is counted by its name, a
 # client of another address is answered meanwhile, and after the attacker has left, all is as before.
+#
+# Runs beside another: it waits for the ends of its attacks most of the time.
 . "$(dirname "$0")/story.sh"
 
 patience_s=15

@@ -5,6 +5,8 @@
 # 10 %, copies 1 % and corrupts 0.5 % of the packets, 20 ms for the round trip: requests of 1 byte to 1 MiB,
 # 8 at a time on 64 connections, both families, every byte checked. Then goodput at 1 % loss, compared with a
 # server that uses the kernel's sockets behind an equally lossy relay.
+#
+# Runs beside another: it waits for lost packets.
 . "$(dirname "$0")/story.sh"
 
 wire=$build/tests/tcp/tcp-wire

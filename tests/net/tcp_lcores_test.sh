@@ -3,7 +3,7 @@
 #
 # TCP services on two data-plane cores: a connection has one core, whichever queue its segments come by.
 # Ports with one queue, and with two, of which the kernel chooses. Then AF_XDP with our XDP program,
-# beside the kernel's own TCP. (One queue: DPDK's driver takes no more of a veth.)
+# beside the kernel's own TCP, on one core and on two, each of which has a queue of both ports.
 #
 # Runs beside another: it measures no time.
 . "$(dirname "$0")/story.sh"
@@ -102,4 +102,34 @@ ask xdp
 expect "frames for others" "$(drops not_our_address)" -eq 0
 stop "$pid_lb"
 
-echo "xdp: beside a connection to the kernel's own address; 38,400 requests answered in all"
+for place in "client c0" "lb clients" "fabric lb" "lb fabric"; do
+    read -r name interface <<<"$place"
+    ip netns exec "$tag-$name" ethtool -L "$interface" rx 2 tx 2
+done
+# shellcheck disable=SC2034
+lcores="$(cpu 1), $(cpu 2)"
+begin
+for name in clients fabric; do
+    grep "port=$name device=kernel" "$dir/lb.log" | tail -n 1 | grep -q "driver=net_af_xdp .*queues=2 " ||
+        fail "$name is not on two queues of AF_XDP: $(tail -n 20 "$dir/lb.log")"
+done
+wait_for "w1 to be active" worker_is w1 active
+wait_for "w2 to be active" worker_is w2 active
+beside_kernel
+start capture lb "$build/control/doorbell" --socket "$dir/control.sock" capture --port clients --count 4000 \
+    --file "$dir/two.pcapng"
+wait_for "the capture" test -s "$dir/two.pcapng"
+ask xdp_two
+expect_both xdp_two
+if command -v tshark >/dev/null; then
+    wait_for "the end of the capture" eval "! is_running $pid_capture"
+    for queue in 0 1; do
+        expect "captured packets of queue $queue" \
+            "$(tshark -r "$dir/two.pcapng" -Y "frame.interface_queue == $queue" 2>/dev/null | wc -l)" -gt 100
+    done
+fi
+expect "frames for others" "$(drops not_our_address)" -eq 0
+stop "$pid_lb"
+expect "programs on the interface that is left" "$(ip -n "$tag-lb" link show clients | grep -c xdp || true)" -eq 0
+
+echo "xdp: beside connections to the kernel's own address, on one core and two; 51,200 requests answered in all"

@@ -1,11 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The memory of a link: how large its room is, and that its parts do not overlap. */
 #include <criterion/criterion.h>
+#include <dlfcn.h>
+#include <unistd.h>
 
 #include "loop/link_memory.h"
 #include "ring.h"
 
 #define MIB ((uint64_t)1 << 20)
+
+/* A host with pages of this size; 0: those that it has. */
+static long page_bytes;
+
+long sysconf(int name)
+{
+	long (*host)(int) = (long (*)(int))dlsym(RTLD_NEXT, "sysconf");
+
+	return name == _SC_PAGESIZE && page_bytes != 0 ? page_bytes : host(name);
+}
 
 Test(agent_link_memory, room_is_for_requests_that_are_longer_than_a_tile)
 {
@@ -63,4 +75,29 @@ Test(agent_link_memory, parts_lie_behind_each_other)
 		cr_expect_eq((m.replies + sizeof(struct ring_reply)) % RING_ALIGNMENT, 0);
 		link_memory_destroy(&m);
 	}
+}
+
+/* A GPU maps each part by itself, in whole pages: no two parts may share one. */
+Test(agent_link_memory, parts_share_no_page_of_64_kib)
+{
+	struct link_memory m;
+
+	page_bytes = 65536;
+	cr_assert_eq(link_memory_create(&m, 64, 1000, 100, 0), 0);
+	cr_expect_geq(m.payloads - m.descriptors, 65536);
+	cr_expect_eq((m.payloads - m.descriptors) % 65536, 0);
+	cr_expect_eq((m.cancels - m.descriptors) % 65536, 0);
+	cr_expect_eq((m.sendable.va - m.descriptors) % 65536, 0);
+	cr_expect_eq(m.size % 65536, 0);
+	link_memory_destroy(&m);
+}
+
+Test(agent_link_memory, a_gpu_that_is_not_there_has_no_memory)
+{
+	struct link_memory m;
+	char why[160] = "";
+
+	cr_assert_lt(link_memory_create_on_gpu(&m, 1000, 64, 1000, 100, 0, why, sizeof(why)), 0);
+	cr_expect_neq(why[0], '\0');
+	link_memory_destroy(&m);
 }

@@ -38,7 +38,7 @@ Test(lb_grpc_message, answers_of_the_load_balancer)
 	grpc_write_bool(&out, true);
 	EXPECT(&out, at, "\x08\1");
 	out.at = at;
-	grpc_write_health(&out, false);
+	grpc_write_health(&out, GRPC_NOT_SERVING);
 	EXPECT(&out, at, "\x08\2");
 	out.at = at;
 	grpc_write_model(&out, &model);

@@ -24,6 +24,16 @@ Test(kernel_port, becomes_devargs_of_either_driver)
 	cr_expect_not(kernel_port_devargs("kernel1,iface=eth1", true, 2, devargs, 20));
 }
 
+Test(kernel_port, has_devargs_for_a_queue_alone)
+{
+	char devargs[128];
+
+	cr_assert(kernel_port_part_devargs("kernel1,iface=eth1", 3, devargs, sizeof(devargs)));
+	cr_expect_str_eq(devargs,
+			 "net_af_xdp1_3,iface=eth1,start_queue=3,queue_count=1,busy_budget=0");
+	cr_expect_not(kernel_port_part_devargs("kernel1,iface=eth1", 3, devargs, 20));
+}
+
 Test(kernel_port, uses_xdp_where_frames_fit_and_each_lcore_has_a_queue)
 {
 	static const struct {
@@ -37,6 +47,7 @@ Test(kernel_port, uses_xdp_where_frames_fit_and_each_lcore_has_a_queue)
 		{0, 1, 1500, NULL},
 		{1, 1, 3379, "its MTU is 3379"},
 		{1, 2, 1500, "1 receive queues"},
+		{PORT_PARTS_MAX + 1, PORT_PARTS_MAX + 1, 1500, "at most"},
 		{2, 1, 1500, "2 receive queues"},
 	};
 

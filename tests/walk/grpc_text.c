@@ -34,6 +34,29 @@ struct walk_worker *kserve_worker(struct walk *w)
 	return v;
 }
 
+struct walk_worker *kserve_rows_worker(struct walk *w, const char *name)
+{
+	static struct model_description described = {
+		.version = "1",
+		.batch = true,
+		.n_inputs = 1,
+		.n_outputs = 1,
+		.input = {{.name = "a", .datatype = DATATYPE_UINT16, .rank = 1, .shape = {-1}}},
+		.output = {{.name = "c", .datatype = DATATYPE_UINT16, .rank = 1, .shape = {-1}}},
+	};
+	const struct walk_worker_params many = {
+		.name = name, .max_request = 2, .max_reply = 2, .slots = 512, .max_batch = 256};
+	struct lb_registration r;
+	struct walk_worker *v;
+
+	walk_worker_registration(w, &many, &r);
+	r.worker.min_request = 2;
+	r.worker.description = &described;
+	v = walk_worker_register_as(w, &r);
+	walk_need(v != NULL && walk_worker_start(v), "%s", w->error);
+	return v;
+}
+
 void text_frame(struct text *t, uint8_t type, uint8_t flags, uint32_t stream, const void *bytes,
 		uint32_t n)
 {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "edge/edge.h"
+#include "grpc_text.h"
 #include "http_client.h"
 #include "worker.h"
 
@@ -180,6 +181,58 @@ WALK(what_was_sent_is_not_held)
 	http_wait(c);
 	expect_end(c, "\"text_output\":\"one\"}");
 	http_hang_up(c);
+	walk_destroy(w);
+}
+
+#define STREAM_HEAD                                                                                \
+	GRPC_FIELD("\7:method", "\4", "POST")                                                      \
+	GRPC_FIELD("\7:scheme", "\4", "http")                                                      \
+	GRPC_FIELD("\12:authority", "\1", "h")                                                     \
+	GRPC_FIELD("\5:path", "\x30", "/inference.GRPCInferenceService/ModelStreamInfer")          \
+	GRPC_FIELD("\xc"                                                                           \
+		   "content-type",                                                                 \
+		   "\x10", "application/grpc")
+#define STREAM_MESSAGE "\0\0\0\0\x20\x0a\4echo\x2a\x10\x0a\4text\x12\5BYTES\x1a\1\1\x3a\6\2\0\0\0ab"
+
+/* The same of messages: while another one of the call has no answer. */
+WALK(what_was_sent_of_messages_is_not_held)
+{
+	struct walk *w = walk_create(&params);
+	struct walk_worker *v = text_worker(w);
+	struct http_client *c = http_dial(w, 3000);
+	uint32_t session = 16; /* packets, as lb/edge/README.md has it */
+	static struct text t;
+
+	text_preface(&t);
+	text_frame(&t, FRAME_HEADERS, FRAME_END_HEADERS, 1, STREAM_HEAD, sizeof(STREAM_HEAD) - 1);
+	for (unsigned int i = 0; i < 3; i++)
+		text_frame(&t, FRAME_DATA, 0, 1, STREAM_MESSAGE, sizeof(STREAM_MESSAGE) - 1);
+	http_say(c, t.at, t.n);
+	http_wait(c);
+	walk_need(v->n_requests == 3, "%u requests", v->n_requests);
+	for (unsigned int i = 0; i < 3; i++) {
+		say(v, "one", i < 2);
+		http_wait(c);
+		walk_expect_eq(text_frames(c, FRAME_DATA, 1), i + 1);
+		walk_expect_eq(edge_held_packets(w->lb->lcore[0]), session);
+	}
+	/* The worker fails after a piece. */
+	say(v, "one", true);
+	walk_answer(v, 0, &(struct walk_reply){.status = RING_ERROR, .bytes = "", .n_bytes = 0});
+	http_wait(c);
+	walk_expect_eq(text_frames(c, FRAME_DATA, 1), 5);
+	walk_expect_eq(edge_held_packets(w->lb->lcore[0]), session);
+	/* The client gives the call up. */
+	t.n = 0;
+	text_frame(&t, FRAME_RST, 0, 1, "\0\0\0\10", 4);
+	http_say(c, t.at, t.n);
+	http_wait(c);
+	walk_expect(v->request[0].cancelled, "the worker is not told");
+	say(v, "two", true);
+	http_wait(c);
+	walk_expect_eq(text_frames(c, FRAME_DATA, 1), 5);
+	walk_expect_eq(edge_held_packets(w->lb->lcore[0]), session);
+	http_abort(c);
 	walk_destroy(w);
 }
 

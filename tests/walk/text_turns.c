@@ -84,6 +84,27 @@ static void make_json(void)
 	}
 }
 
+/* Of 256 rows of two bytes. */
+static void make_batches(void)
+{
+	static const char json[] = "{\"inputs\":[{\"name\":\"a\",\"shape\":[256],\"datatype\":"
+				   "\"UINT16\",\"parameters\":{\"binary_data_size\":512}}],"
+				   "\"parameters\":{\"binary_data_output\":true}}";
+	static const char rows[512];
+
+	for (unsigned int i = 0; i < 200; i++) {
+		char head[200];
+
+		put(head, sprintf(head,
+				  "POST /v2/models/echo/infer HTTP/1.1\r\nHost: h\r\n"
+				  "Content-Length: %zu\r\n"
+				  "Inference-Header-Content-Length: %zu\r\n\r\n",
+				  sizeof(json) - 1 + sizeof(rows), sizeof(json) - 1));
+		put(json, sizeof(json) - 1);
+		put(rows, sizeof(rows));
+	}
+}
+
 static void make_spaces(void)
 {
 	static const char head[] = "POST /v2/models/echo/infer HTTP/1.1\r\nHost: h\r\n"
@@ -274,14 +295,19 @@ static uint64_t cpu_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
+static struct walk_worker *rows_worker(struct walk *w)
+{
+	return kserve_rows_worker(w, NULL);
+}
+
 /* us of the longest turn. */
-static double turns_run(void (*make)(void))
+static double turns_run(void (*make)(void), struct walk_worker *(*worker)(struct walk *))
 {
 	struct walk *w = walk_create(&params);
 	struct http_client *c;
 	uint64_t longest = 0;
 
-	kserve_worker(w);
+	worker(w);
 	stream.n = 0;
 	make();
 	c = http_dial(w, 3000);
@@ -316,7 +342,9 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*make)(void);
+		struct walk_worker *(*worker)(struct walk *); /* NULL: kserve_worker() */
 	} rows[] = {
+		{"batches of 256 rows", make_batches, rows_worker},
 		{"JSON, numbers of a digit", make_json},
 		{"JSON, empty lists", make_spaces},
 		{"chunks of a byte", make_chunks},
@@ -343,7 +371,8 @@ int main(int argc, char **argv)
 		double least = 1e9;
 
 		for (unsigned int k = 0; k < rounds; k++) {
-			double us = turns_run(rows[i].make);
+			double us = turns_run(rows[i].make, rows[i].worker != NULL ? rows[i].worker
+										   : kserve_worker);
 
 			least = RTE_MIN(least, us);
 		}

@@ -26,6 +26,7 @@
 #endif
 
 #define MLX5_WQEBB             64
+#define MLX5_WQES_MAX          32768u /* of a queue: indices have 16 bits, and full is not empty */
 #define MLX5_OP_RDMA_WRITE     0x08
 #define MLX5_OP_RDMA_WRITE_IMM 0x09
 #define MLX5_CE_ALWAYS         0x08 /* fm_ce_se: CQE for this WQE */
@@ -151,11 +152,31 @@ MLX5_FN void mlx5_record_before_doorbell(void)
 #endif
 }
 
+#ifdef __CUDA_ARCH__
+/*
+ * Lanes that ring together do so one after the other: stores of one instruction may leave the GPU
+ * as one packet, and a NIC takes one register's 8 bytes at a time. `mmio`: performed once, as it is
+ * (PTX ISA 8.2, "st"; a register is not memory).
+ */
+static __device__ inline void mlx5_doorbell_lanes(volatile uint64_t *doorbell, uint64_t value)
+{
+	uint32_t lane, waiting = __activemask();
+
+	asm("mov.u32 %0, %%laneid;" : "=r"(lane));
+#pragma unroll 1
+	for (; waiting != 0; waiting &= waiting - 1)
+		if (lane == (uint32_t)__ffs(waiting) - 1)
+			asm volatile("st.mmio.relaxed.sys.global.u64 [%0], %1;" ::"l"(doorbell),
+				     "l"(value)
+				     : "memory");
+}
+#endif
+
 /* One 8-byte store, never two of 4; mlx5_record_before_doorbell() came before it. */
 MLX5_FN void mlx5_doorbell_store(volatile uint64_t *doorbell, uint64_t value)
 {
 #ifdef __CUDA_ARCH__
-	asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(doorbell), "l"(value) : "memory");
+	mlx5_doorbell_lanes(doorbell, value);
 #else
 	__atomic_store_n(doorbell, value, __ATOMIC_RELEASE);
 #endif

@@ -41,6 +41,17 @@ bool kernel_port_devargs(const char *device, bool xdp, unsigned int queues, char
 	return n >= 0 && (size_t)n < size;
 }
 
+bool kernel_port_part_devargs(const char *device, unsigned int queue, char *devargs, size_t size)
+{
+	const char *number = device + strlen(PREFIX);
+	int digits = (int)strcspn(number, ",");
+	int n = snprintf(devargs, size,
+			 "net_af_xdp%.*s_%u%s,start_queue=%u,queue_count=1,busy_budget=0", digits,
+			 number, queue, number + digits, queue);
+
+	return n >= 0 && (size_t)n < size;
+}
+
 const char *kernel_port_without_xdp(unsigned int rx_queues, const struct port_params *params,
 				    char *text, size_t size)
 {
@@ -51,18 +62,24 @@ const char *kernel_port_without_xdp(unsigned int rx_queues, const struct port_pa
 			 KERNEL_PORT_XDP_MTU_MAX);
 		return text;
 	}
+	if (params->queues > PORT_PARTS_MAX) {
+		snprintf(text, size, "AF_XDP takes at most %u queues", PORT_PARTS_MAX);
+		return text;
+	}
 	if (rx_queues == 0 || rx_queues == params->queues)
 		return NULL;
 	snprintf(text, size,
 		 "the interface has %u receive queues, and AF_XDP wants one per lcore, %u (ethtool "
-		 "-L ... "
-		 "combined %u)",
-		 rx_queues, params->queues, params->queues);
+		 "-L ... combined %u; of a veth, and its other end: rx %u tx %u)",
+		 rx_queues, params->queues, params->queues, params->queues, params->queues);
 	return text;
 }
 
-/* Receive queues of the interface in <device>; 0 when its driver does not say. */
-static unsigned int kernel_port_rx_queues(const char *device)
+/*
+ * Receive queues of the interface in <device>; 0 when its driver does not say. <combined>: those
+ * that send, too.
+ */
+static unsigned int kernel_port_rx_queues(const char *device, unsigned int *combined)
 {
 	struct ethtool_channels channels = {.cmd = ETHTOOL_GCHANNELS};
 	const char *at = strstr(device, "iface=");
@@ -77,6 +94,7 @@ static unsigned int kernel_port_rx_queues(const char *device)
 	}
 	if (fd >= 0)
 		close(fd);
+	*combined = ret < 0 ? 0 : channels.combined_count;
 	return ret < 0 ? 0 : channels.combined_count + channels.rx_count;
 }
 
@@ -101,21 +119,91 @@ static int kernel_port_open_steered(struct port *port, const struct port_params 
 	return ret;
 }
 
+/* Open the port of one queue with our XDP program, which knows that queue's socket only. */
+static int kernel_port_open_part(struct port *part, const struct port_params *params,
+				 unsigned int queue, char *error, size_t size)
+{
+	struct port_params one = *params;
+	char devargs[DEVARGS_SIZE], plain[256];
+	int ret = -EINVAL;
+
+	one.queues = 1;
+	one.pool = &params->pool[queue];
+	one.device = devargs;
+	if (kernel_port_part_devargs(params->device, queue, plain, sizeof(plain)))
+		ret = xdp_prepare(plain, devargs, sizeof(devargs), error, size);
+	else
+		snprintf(error, size, "device '%s' is too long", params->device);
+	if (ret == 0)
+		ret = port_open(part, &one, error, size);
+	return ret;
+}
+
+/* Add queue <queue> to a port whose first queue is open, with its XDP <program>. */
+static int kernel_port_add_part(struct port *port, const struct port_params *params, int program,
+				unsigned int queue, char *error, size_t size)
+{
+	struct port part = {0};
+	int ret = kernel_port_open_part(&part, params, queue, error, size);
+
+	if (ret < 0)
+		return ret;
+	port->part[port->parts++] = part.id;
+	if (part.n_fds != 1) {
+		snprintf(error, size, "device '%s': the socket of queue %u was not found",
+			 params->device, queue);
+		return -ENOENT;
+	}
+	port->fds[port->n_fds++] = part.fds[0];
+	return xdp_join(params->device, program, queue, part.fds[0], error, size);
+}
+
+/* Open a port of AF_XDP with our XDP program, of a DPDK port for each queue. */
+static int kernel_port_open_parts(struct port *port, const struct port_params *params,
+				  const struct in6_addr *address, unsigned int n, char *error,
+				  size_t size)
+{
+	int program, ret = kernel_port_open_part(port, params, 0, error, size);
+
+	if (ret < 0)
+		return ret;
+	port->part[0] = port->id;
+	port->parts = 1;
+	program = ret = xdp_program(params->device, error, size);
+	for (unsigned int q = 1; ret >= 0 && q < params->queues; q++)
+		ret = kernel_port_add_part(port, params, program, q, error, size);
+	if (ret >= 0)
+		ret = xdp_keep(params->device, address, n, error, size);
+	if (program >= 0)
+		close(program);
+	if (ret < 0) {
+		port_stop(port);
+		return ret;
+	}
+	port->queues = port->parts;
+	port->steered = true;
+	return 0;
+}
+
 static int kernel_port_open_either(struct port *port, const struct port_params *params,
 				   const struct in6_addr *address, unsigned int n, char *reason,
 				   char *error, size_t size)
 {
 	struct port_params real = *params;
 	char devargs[256], text[KERNEL_PORT_REASON_MAX];
-	const char *why = kernel_port_without_xdp(kernel_port_rx_queues(params->device), params,
-						  text, sizeof(text));
+	unsigned int combined, rx_queues = kernel_port_rx_queues(params->device, &combined);
+	const char *why = kernel_port_without_xdp(rx_queues, params, text, sizeof(text));
 
 	real.device = devargs;
 	if (!kernel_port_devargs(params->device, true, params->queues, devargs, sizeof(devargs))) {
 		snprintf(error, size, "device '%s' is too long", params->device);
 		return -EINVAL;
 	}
-	if (why == NULL) {
+	if (why == NULL && rx_queues > 1 && combined == 0) {
+		if (kernel_port_open_parts(port, params, address, n, text, sizeof(text)) == 0)
+			return 0;
+		why = text;
+	} else if (why == NULL) {
 		if (kernel_port_open_steered(port, &real, address, n, text, sizeof(text)) == 0)
 			return 0;
 		why = text;

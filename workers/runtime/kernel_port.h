@@ -4,6 +4,10 @@
  * XDP program where the build, the interface and the kernel can, because it costs less per packet;
  * af_packet elsewhere. The number behind "kernel" tells such ports of a process apart.
  *
+ * DPDK's driver of AF_XDP takes only the first queue of an interface that has no combined queues,
+ * such as a veth with several, but any one by its number. There each queue is a DPDK port of its
+ * own (port->parts), and all of them share the XDP program.
+ *
  * Threads: the main thread, as port_open().
  */
 #ifndef RUNTIME_KERNEL_PORT_H
@@ -24,6 +28,9 @@ bool kernel_port_is(const char *device);
 /* The devargs by which a port with <queues> queues is opened. False when they do not fit. */
 bool kernel_port_devargs(const char *device, bool xdp, unsigned int queues, char *devargs,
 			 size_t size);
+
+/* The same for a port of queue <queue> alone, by AF_XDP. */
+bool kernel_port_part_devargs(const char *device, unsigned int queue, char *devargs, size_t size);
 
 /*
  * The reason why an interface with <rx_queues> receive queues is no AF_XDP port with <queues>

@@ -469,6 +469,11 @@ uint64_t port_line_rate(const struct port *port)
 
 void port_stop(struct port *port)
 {
+	for (uint16_t i = port->parts; i > 1; i--) {
+		rte_eth_dev_stop(port->part[i - 1]);
+		rte_eth_dev_close(port->part[i - 1]);
+	}
+	port->parts = 0;
 	rte_eth_dev_stop(port->id);
 	rte_eth_dev_close(port->id);
 }

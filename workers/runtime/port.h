@@ -14,7 +14,8 @@
 
 #include <rte_mempool.h>
 
-#define PORT_FDS_MAX 32
+#define PORT_FDS_MAX   32
+#define PORT_PARTS_MAX PORT_FDS_MAX
 
 #define PORT_RSS_KEY_MAX     64
 #define PORT_RSS_ENTRIES_MAX 512
@@ -32,8 +33,14 @@ struct port_rss {
 };
 
 struct port {
-	uint16_t id;
+	uint16_t id; /* DPDK's; of the first queue, if it has parts */
 	uint16_t queues;
+	/*
+	 * DPDK ports, each with one queue, that are the port's queues; 0: all queues are those of
+	 * <id>. See kernel_port.h.
+	 */
+	uint16_t parts;
+	uint16_t part[PORT_PARTS_MAX];
 	uint16_t mtu;
 	uint8_t mac[6];
 	uint16_t segments_max; /* most mbufs of a packet that it sends; 1: no chains */
@@ -96,6 +103,18 @@ int port_open(struct port *port, const struct port_params *params, char *error, 
 /* Stop and close, and keep the claim for another port_open(). */
 void port_stop(struct port *port);
 void port_close(struct port *port);
+
+/* A queue as DPDK knows it. */
+struct port_queue {
+	uint16_t id, queue;
+};
+
+static inline struct port_queue port_queue(const struct port *port, uint16_t queue)
+{
+	if (port->parts == 0)
+		return (struct port_queue){port->id, queue};
+	return (struct port_queue){port->part[queue], 0};
+}
 
 /* True when the port computes checksums of packets that it sends. */
 static inline bool port_computes_checksums(const struct port *port)

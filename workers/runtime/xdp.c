@@ -14,6 +14,7 @@
 
 #define PROGRAM_NAME "doorbell_steer" /* the kernel cuts names to 15 characters */
 #define KEEP_NAME    "doorbell_keep"
+#define SOCKETS_NAME "xsks_map"
 #define MAPS_MAX     8
 
 bool xdp_is_built(void)
@@ -118,31 +119,77 @@ static int xdp_fill_map(int map, const struct in6_addr *address, unsigned int n)
 	return ret;
 }
 
-int xdp_keep(const char *device, const struct in6_addr *address, unsigned int n, char *error,
-	     size_t size)
+/* A descriptor of the program's map <name>, or -ENOENT. */
+static int xdp_map(const struct bpf_prog_info *info, const __u32 *maps, const char *name)
 {
-	struct bpf_prog_info info;
 	struct bpf_map_info map_info;
-	__u32 maps[MAPS_MAX], length;
-	int program = xdp_attached(xdp_interface(device), &info, maps);
-	int ret = -ENOENT;
+	__u32 length;
 
-	for (__u32 i = 0; program >= 0 && ret == -ENOENT && i < info.nr_map_ids && i < MAPS_MAX;
-	     i++) {
+	for (__u32 i = 0; i < info->nr_map_ids && i < MAPS_MAX; i++) {
 		int map = bpf_map_get_fd_by_id(maps[i]);
 
 		length = sizeof(map_info);
 		memset(&map_info, 0, sizeof(map_info));
-		if (map >= 0 && bpf_obj_get_info_by_fd(map, &map_info, &length) == 0 &&
-		    strcmp(map_info.name, KEEP_NAME) == 0)
-			ret = xdp_fill_map(map, address, n);
-		if (map >= 0)
-			close(map);
+		if (map < 0)
+			continue;
+		if (bpf_obj_get_info_by_fd(map, &map_info, &length) == 0 &&
+		    strcmp(map_info.name, name) == 0)
+			return map;
+		close(map);
 	}
+	return -ENOENT;
+}
+
+int xdp_keep(const char *device, const struct in6_addr *address, unsigned int n, char *error,
+	     size_t size)
+{
+	struct bpf_prog_info info;
+	__u32 maps[MAPS_MAX];
+	int program = xdp_attached(xdp_interface(device), &info, maps);
+	int map = program < 0 ? -ENOENT : xdp_map(&info, maps, KEEP_NAME);
+	int ret = map < 0 ? map : xdp_fill_map(map, address, n);
+
+	if (map >= 0)
+		close(map);
 	if (program >= 0)
 		close(program);
 	if (ret < 0)
 		snprintf(error, size, "device '%s': cannot give the XDP program our addresses: %s",
 			 device, strerror(-ret));
+	return ret;
+}
+
+int xdp_program(const char *device, char *error, size_t size)
+{
+	struct bpf_prog_info info;
+	__u32 maps[MAPS_MAX];
+	int program = xdp_attached(xdp_interface(device), &info, maps);
+
+	if (program >= 0)
+		return program;
+	snprintf(error, size, "device '%s': its XDP program is gone", device);
+	return -ENOENT;
+}
+
+int xdp_join(const char *device, int program, unsigned int queue, int socket, char *error,
+	     size_t size)
+{
+	unsigned int interface = xdp_interface(device);
+	int other, map = -ENOENT, ret = bpf_xdp_attach(interface, program, 0, NULL);
+	struct bpf_prog_info info;
+	__u32 maps[MAPS_MAX];
+
+	other = ret < 0 ? ret : xdp_attached(interface, &info, maps);
+	if (other >= 0) {
+		map = xdp_map(&info, maps, SOCKETS_NAME);
+		close(other);
+	}
+	if (ret == 0)
+		ret = map < 0 ? map : bpf_map_update_elem(map, &queue, &socket, BPF_ANY);
+	if (map >= 0)
+		close(map);
+	if (ret < 0)
+		snprintf(error, size, "device '%s': cannot give queue %u to its socket: %s", device,
+			 queue, strerror(-ret));
 	return ret;
 }

@@ -31,4 +31,18 @@ int xdp_prepare(const char *device, char *devargs, size_t devargs_size, char *er
 int xdp_keep(const char *device, const struct in6_addr *address, unsigned int n, char *error,
 	     size_t size);
 
+/*
+ * A descriptor of the program on the interface of <device>, whose port is open. The caller closes
+ * it. Or -errno with a sentence in <error>.
+ */
+int xdp_program(const char *device, char *error, size_t size);
+
+/*
+ * Put <program> of xdp_program() on the interface of <device> again, in place of the one that a
+ * port of another queue has brought, and have it give the packets of <queue> to <socket> of that
+ * port. 0, or -errno with a sentence in <error>.
+ */
+int xdp_join(const char *device, int program, unsigned int queue, int socket, char *error,
+	     size_t size);
+
 #endif

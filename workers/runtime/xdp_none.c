@@ -29,3 +29,15 @@ int xdp_keep(const char *device, const struct in6_addr *address, unsigned int n,
 {
 	return 0;
 }
+
+int xdp_program(const char *device, char *error, size_t size)
+{
+	snprintf(error, size, "device '%s': this build has no XDP program", device);
+	return -ENOTSUP;
+}
+
+int xdp_join(const char *device, int program, unsigned int queue, int socket, char *error,
+	     size_t size)
+{
+	return xdp_program(device, error, size);
+}

@@ -139,7 +139,8 @@ void check_gpu_doorbell(struct doctor *d)
 	}
 	doctor_report(d, d->plan.n_rdma ? DOCTOR_PROBLEM : DOCTOR_WARNING,
 		      "without PeerMappingOverride a GPU cannot ring a NIC's doorbell "
-		      "(cudaHostRegister: error 800)");
+		      "(cudaHostRegister: error 800); the agent then posts by a thread, which "
+		      "takes a core");
 	doctor_fix(d, "echo 'options nvidia NVreg_RegistryDwords=\"PeerMappingOverride=1;\"' > "
 		      "/etc/modprobe.d/doorbell.conf, update-initramfs -u, reboot");
 }
@@ -155,8 +156,8 @@ void check_gpu_judge(struct doctor *d, unsigned int index, const struct cuda_gpu
 			      "GPU %u %s: what a NIC writes may be seen out of order (ordering %d, "
 			      "flush options %d)",
 			      index, gpu->name, gpu->writes_ordering, gpu->flush_options);
-		doctor_fix(d, "keep requests in host memory, or use a GPU with write ordering "
-			      "(CUDA_VISIBLE_DEVICES chooses)");
+		doctor_fix(d, "requests stay in host memory (--memory host, or auto); or use a GPU "
+			      "with write ordering (CUDA_VISIBLE_DEVICES chooses)");
 	} else if (gpu->direct_rdma != 1 && gpu->dma_buf != 1) {
 		doctor_report(d, DOCTOR_WARNING,
 			      "GPU %u %s: neither GPUDirect RDMA nor dma-buf; NICs cannot write to "

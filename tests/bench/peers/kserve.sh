@@ -12,6 +12,11 @@ cpu_ticks() {
     done | awk '{ sum += $12 + $13 } END { print sum }'
 }
 
+# thread_ticks PID: the same of each of its threads: number and ticks
+thread_ticks() {
+    sed -E 's/^([0-9]+) .*\) /\1 /' /proc/"$1"/task/*/stat | awk '{ print $1, $13 + $14 }'
+}
+
 # wrong PART WHY: shows what there is to see, and ends the bench
 wrong() {
     echo "$1: $2" >&2
@@ -21,23 +26,30 @@ wrong() {
 }
 
 # measured PART PID... -- COMMAND...: runs COMMAND in the clients' namespace, its output in $dir/asked and
-# $dir/ask.log; $own_s is the CPU time that it took, $server_s a list of those of the PIDs.
+# $dir/ask.log; $own_s is the CPU time that it took, $server_s a list of those of the PIDs, $busiest_s of the busiest
+# thread of each.
 measured() {
-    local part=$1 pids=() before=() i
+    local part=$1 pids=() before=() i hz
+    hz=$(getconf CLK_TCK)
     shift
     while [ "$1" != -- ]; do
         pids+=("$1")
         before+=("$(cpu_ticks "$1")")
+        thread_ticks "$1" >"$dir/threads.${#pids[@]}"
         shift
     done
     shift
     local TIMEFORMAT='%U %S'
     { time ip netns exec "$tag-client" "$@" >"$dir/asked" 2>"$dir/ask.log" || wrong "$part" "$* failed"; } 2>"$dir/took"
     own_s=$(awk '{ print $1 + $2 }' "$dir/took")
-    server_s=
+    server_s='' busiest_s=''
     for i in "${!pids[@]}"; do
-        server_s+="${server_s:+,}$(awk -v hz="$(getconf CLK_TCK)" -v ticks=$(($(cpu_ticks "${pids[i]}") - before[i])) \
+        server_s+="${server_s:+,}$(awk -v hz="$hz" -v ticks=$(($(cpu_ticks "${pids[i]}") - before[i])) \
             'BEGIN { print ticks / hz }')"
+        busiest_s+="${busiest_s:+,}$(awk -v hz="$hz" '
+            NR == FNR { before[$1] = $2; next }
+            { n = $2 - before[$1]; if (n > most) most = n }
+            END { print most / hz }' "$dir/threads.$((i + 1))" <(thread_ticks "${pids[i]}"))"
     done
 }
 
@@ -51,7 +63,9 @@ ask_wrk() {
         --script "$root/tests/bench/peers/kserve_wrk.lua" "http://$to:8500/v2/models/echo/infer"
     jq -e '.errors == 0 and .requests > 0' "$dir/ask.log" >/dev/null || wrong "$part" "$(cat "$dir/asked" "$dir/ask.log")"
     jq -c --arg part "$part" --argjson size "${size:-0}" --argjson own "$own_s" --argjson servers "[$server_s]" \
+        --argjson busiest "[$busiest_s]" \
         '{part: $part, size: $size, rps: (.requests / .seconds), p50_us, p99_us, load_cpu: ($own / .seconds),
+          busiest_cpu: (.seconds as $took | $busiest | map(. / $took)),
           cpu_s_per_million: ($servers | map(. * 1e6))} | .cpu_s_per_million |= map(. / '"$(jq .requests "$dir/ask.log")"')' \
         "$dir/ask.log" >>"$dir/figures"
 }
@@ -74,8 +88,8 @@ ask_h2load() {
         wrong "$part" "$(cat "$dir/asked")"
     fi
     jq -nc --arg part "$part" --argjson size "$size" --argjson own "$own_s" --argjson servers "[$server_s]" \
-        --argjson n "$requests" --argjson took "$took" \
-        '{part: $part, size: $size, rps: ($n / $took), load_cpu: ($own / $took),
+        --argjson n "$requests" --argjson took "$took" --argjson busiest "[$busiest_s]" \
+        '{part: $part, size: $size, rps: ($n / $took), load_cpu: ($own / $took), busiest_cpu: ($busiest | map(. / $took)),
           cpu_s_per_million: ($servers | map(. * 1e6 / $n))}' >>"$dir/figures"
 }
 

@@ -4,18 +4,22 @@
 # Requests per second of kernel clients that send KServe's JSON and get JSON back, through Doorbell to a worker that
 # echoes, and to uvicorn with an application that echoes: a round is all parts in turn.
 #
-#   kserve_json.sh [--rounds N] [--seconds S] [--connections N] [--numbers N] [--threads N] [--load_threads N]
-#                  [--only "PART ..."] [--json FILE] [--commit TEXT] [--machine TEXT]
+#   kserve_json.sh [--rounds N] [--seconds S] [--connections N] [--numbers N] [--processes N]
+#                  [--lcores "N ..."] [--apart on|off] [--load_threads N] [--only "PART ..."] [--json FILE] [--commit TEXT] [--machine TEXT]
 #
 #   --rounds N           figures are medians of so many (7)
 #   --seconds S          that each part is measured in each round (3)
 #   --connections N      clients, each with one request open (64)
 #   --numbers N          floats in a request and in its answer (1000)
-#   --threads N          processes of uvicorn (2)
+#   --processes N        of uvicorn (1)
+#   --lcores "N ..."     Doorbell with so many data-plane cores, in turn ("1")
+#   --apart on|off       receive packets of clients on other CPUs than the sender's, as if they were machines of their own
+#                        (off; see receive_apart in proxies.sh)
 #   --load_threads N     of the clients (1)
 #   --only "..."         of these parts: starlette, plain (uvicorn without a framework), doorbell
 #
-# BUILD is the build directory. Root, for namespaces; wrk; uvicorn, uvloop, httptools, Starlette, ujson of Debian.
+# BUILD is the build directory. Root, for namespaces; wrk; uvicorn, uvloop, httptools, Starlette, ujson of Debian, or those of a
+# folder of bundle-net.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
@@ -25,15 +29,16 @@ build=${BUILD:-$root/build-bench}
 # shellcheck source=tests/net/topology.sh
 . "$root/tests/net/topology.sh"
 
-rounds=7 seconds=3 connections=64 numbers=1000 threads=2 load_threads=1 only="starlette plain doorbell"
-live_options "rounds seconds connections numbers threads load_threads only" "$@"
+rounds=7 seconds=3 connections=64 numbers=1000 processes=1 lcores=1 apart=off load_threads=1
+only="starlette plain doorbell"
+live_options "rounds seconds connections numbers processes lcores apart load_threads only" "$@"
 # shellcheck source=tests/bench/peers/proxies.sh
 . "$root/tests/bench/peers/proxies.sh"
 # shellcheck source=tests/bench/peers/kserve.sh
 . "$root/tests/bench/peers/kserve.sh"
 need wrk jq
-python=/usr/bin/python3
-$python -c "import uvicorn, uvloop, httptools, starlette, ujson" 2>/dev/null ||
+python=${BENCH_PYTHON:-/usr/bin/python3}
+"$python" -c "import uvicorn, uvloop, httptools, starlette, ujson" 2>/dev/null ||
     { echo "skipped: uvicorn, uvloop, httptools, Starlette or ujson is not installed" && exit 77; }
 
 # Floats of six digits, as models that classify have them.
@@ -60,13 +65,13 @@ ask() {
 # serve PART: uvicorn, in front of the application; PLAIN chooses it
 serve() {
     local workers
-    start server lb env PYTHONPATH="$root/tests/bench/peers" PYTHONDONTWRITEBYTECODE=1 $python -m uvicorn \
-        kserve_uvicorn:app --host "$host" --port 8500 --workers "$threads" --loop uvloop --http httptools \
+    start server lb env PYTHONPATH="$root/tests/bench/peers:${PYTHONPATH:-}" PYTHONDONTWRITEBYTECODE=1 "$python" -m uvicorn \
+        kserve_uvicorn:app --host "$host" --port 8500 --workers "$processes" --loop uvloop --http httptools \
         --no-access-log --log-level warning --lifespan off --interface asgi3 --no-server-header --no-date-header
     wait_for "uvicorn" listens lb
     wait_for "uvicorn's answer" ask_once "$host" "$dir/body" "" application/json
     workers=("$pid_server")
-    [ "$threads" -eq 1 ] || mapfile -t workers < <(pgrep -P "$pid_server")
+    [ "$processes" -eq 1 ] || mapfile -t workers < <(pgrep -P "$pid_server")
     ask "$1" "$host" "${workers[@]}"
     stop "$pid_server"
 }
@@ -80,18 +85,17 @@ plain() {
 }
 
 doorbell() {
-    doorbell_up kernel "max_request: 65536, max_reply: 65536" kserve "max_request=65536,datatype=FP32"
-    ask doorbell "$vip" "$pid_lb" "$pid_w1"
-    doorbell_down
+    each_lcores doorbell ask kernel "max_request: 65536, max_reply: 65536" kserve "max_request=65536,datatype=FP32"
 }
 
 proxies_up kserve
+[ "$apart" = off ] || receive_apart "${lcores##* }"
 printf '{"inputs":[{"name":"input0","shape":[%d],"datatype":"FP32","data":[%s]}]}' "$numbers" "$values" >"$dir/body"
 for ((round = 1; round <= rounds; round++)); do
     for part in $only; do
         case $part in
         doorbell) client_offload off ;;
-        *) client_offload on ;;
+        *) client_queues 1 && client_offload on ;;
         esac
         $part
     done
@@ -102,14 +106,16 @@ result=$(jq -s --arg commit "$commit" --arg machine "$machine" --argjson rounds 
     def all: .cpu_s_per_million | add;
     (group_by(.part) | map({key: .[0].part, value: .}) | from_entries) as $parts |
     ([$parts.starlette, $parts.plain] | map(select(.)) | transpose | map(max_by(.rps))) as $peer |
-    [select($parts.doorbell and ($peer | length > 0)) |
-        {key: "rps_over_uvicorn", value: over($parts.doorbell; $peer; .rps)},
-        {key: "cpu_over_uvicorn", value: over($parts.doorbell; $peer; all)}] +
+    [select($peer | length > 0) | $parts | to_entries[] | select(.key | startswith("doorbell")) |
+        (.key | ltrimstr("doorbell")) as $n | .value as $ours |
+        {key: "rps_over_uvicorn\($n)", value: over($ours; $peer; .rps)},
+        {key: "cpu_over_uvicorn\($n)", value: over($ours; $peer; all)}] +
     [$parts | to_entries[] | .key as $part | .value as $all |
         {key: "\($part)_rps", value: ($all | map(.rps))},
         {key: "\($part)_p50_us", value: ($all | map(.p50_us))},
         {key: "\($part)_p99_us", value: ($all | map(.p99_us))},
         {key: "\($part)_load_cpu", value: ($all | map(.load_cpu))},
-        {key: "\($part)_cpu_s_per_million", value: ($all | map(all))}] |
+        {key: "\($part)_cpu_s_per_million", value: ($all | map(all))},
+        {key: "\($part)_busiest_thread_cpu", value: ($all | map(.busiest_cpu | max))}] |
     report("kserve-json"; $commit; $machine; $rounds)' "$dir/figures")
 report "$result"

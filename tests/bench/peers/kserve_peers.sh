@@ -6,7 +6,7 @@
 # and with a server in C++. A round is all parts in turn.
 #
 #   kserve_peers.sh [--rounds N] [--seconds S] [--connections N] [--grpc_connections N] [--sizes "BYTES ..."]
-#                   [--threads N] [--load_threads N] [--grpc "callback | async N"] [--only "PART ..."] [--json FILE]
+#                   [--threads N] [--lcores "N ..."] [--apart on|off] [--load_threads N] [--grpc "callback | async N"] [--only "PART ..."] [--json FILE]
 #                   [--commit TEXT] [--machine TEXT]
 #
 #   --rounds N           figures are medians of so many (7)
@@ -15,6 +15,9 @@
 #   --grpc_connections N of which each has an equal part of them open (16)
 #   --sizes "..."        bytes of the tensor of a request and of its answer ("1024 602112")
 #   --threads N          of each proxy, and of the server behind it (2)
+#   --lcores "N ..."     Doorbell with so many data-plane cores, in turn ("1")
+#   --apart on|off       receive packets of clients and servers on other CPUs than the sender's, as if they were machines of
+#                        their own (off; see receive_apart in proxies.sh)
 #   --load_threads N     of the clients (1)
 #   --grpc "..."         how the server in C++ serves ("async 2")
 #   --offloads on|off    of the clients' veth under proxies and servers (on; Doorbell has them off)
@@ -32,8 +35,9 @@ build=${BUILD:-$root/build-bench}
 . "$root/tests/net/topology.sh"
 
 rounds=7 seconds=3 connections=64 grpc_connections=16 sizes="1024 602112" threads=2 load_threads=1 grpc="async 2" offloads=on
+lcores=1 apart=off
 only="direct haproxy nginx doorbell grpc_server grpc_doorbell"
-live_options "rounds seconds connections grpc_connections sizes threads load_threads grpc offloads only" "$@"
+live_options "rounds seconds connections grpc_connections sizes threads lcores apart load_threads grpc offloads only" "$@"
 # shellcheck source=tests/bench/peers/proxies.sh
 . "$root/tests/bench/peers/proxies.sh"
 # shellcheck source=tests/bench/peers/kserve.sh
@@ -211,9 +215,7 @@ END
 # through ASK PART
 through() {
     local most=$((size > 1400 ? size : 1400))
-    doorbell_up kernel "max_request: $most, max_reply: $most" kserve "max_request=$most"
-    "$1" "$2" "$vip" "$pid_lb" "$pid_w1"
-    doorbell_down
+    each_lcores "$2" "$1" kernel "max_request: $most, max_reply: $most" kserve "max_request=$most"
 }
 
 doorbell() {
@@ -233,6 +235,7 @@ grpc_server() {
 }
 
 proxies_up kserve
+[ "$apart" = off ] || receive_apart "${lcores##* }"
 for size in $sizes; do
     prepare "$size"
 done
@@ -241,7 +244,7 @@ for ((round = 1; round <= rounds; round++)); do
         for part in $only; do
             case $part in
             *doorbell) client_offload off ;;
-            *) client_offload "$offloads" ;;
+            *) client_queues "$threads" && client_offload "$offloads" ;;
             esac
             $part
         done
@@ -253,21 +256,25 @@ result=$(jq -s --arg commit "$commit" --arg machine "$machine" --argjson rounds 
     def all: .cpu_s_per_million | add;
     [group_by(.size)[] | (.[0].size | named) as $size |
      (group_by(.part) | map({key: .[0].part, value: .}) | from_entries) as $parts |
-     ([("haproxy", "nginx") as $peer | select($parts[$peer] and $parts.doorbell) |
-        {key: "rps_over_\($peer)_\($size)", value: over($parts.doorbell; $parts[$peer]; .rps)},
-        {key: "cpu_over_\($peer)_\($size)", value: over($parts.doorbell; $parts[$peer]; proxy)},
-        {key: "cpu_with_worker_over_\($peer)_\($size)", value: over($parts.doorbell; $parts[$peer]; all)}] +
-      [select($parts.grpc_server and $parts.grpc_doorbell) |
-        {key: (if $size == "1kib" then "grpc_rps_over_peer" else "grpc_rps_over_peer_\($size)" end),
-         value: over($parts.grpc_doorbell; $parts.grpc_server; .rps)},
-        {key: "grpc_cpu_over_peer_\($size)", value: over($parts.grpc_doorbell; $parts.grpc_server; all)}] +
+     ([("haproxy", "nginx") as $peer | select($parts[$peer]) |
+        $parts | to_entries[] | select(.key | startswith("doorbell")) | (.key | ltrimstr("doorbell")) as $n | .value as $ours |
+        {key: "rps_over_\($peer)_\($size)\($n)", value: over($ours; $parts[$peer]; .rps)},
+        {key: "cpu_over_\($peer)_\($size)\($n)", value: over($ours; $parts[$peer]; proxy)},
+        {key: "cpu_with_worker_over_\($peer)_\($size)\($n)", value: over($ours; $parts[$peer]; all)}] +
+      [select($parts.grpc_server) | $parts | to_entries[] | select(.key | startswith("grpc_doorbell")) |
+        (.key | ltrimstr("grpc_doorbell")) as $n | .value as $ours |
+        {key: "grpc_rps_over_peer\(if $size == "1kib" then "" else "_\($size)" end)\($n)",
+         value: over($ours; $parts.grpc_server; .rps)},
+        {key: "grpc_cpu_over_peer_\($size)\($n)", value: over($ours; $parts.grpc_server; all)}] +
       [$parts | to_entries[] | .key as $part | .value as $all |
         {key: "\($part)_rps_\($size)", value: ($all | map(.rps))},
         (select($all[0].p99_us) | {key: "\($part)_p50_us_\($size)", value: ($all | map(.p50_us))},
             {key: "\($part)_p99_us_\($size)", value: ($all | map(.p99_us))}),
         {key: "\($part)_load_cpu_\($size)", value: ($all | map(.load_cpu))},
-        (select($part | IN("haproxy", "nginx", "doorbell", "grpc_doorbell")) |
-            {key: "\($part)_proxy_cpu_s_per_million_\($size)", value: ($all | map(proxy))}),
+        (select($part | IN("direct", "grpc_server") | not) |
+            {key: "\($part)_proxy_cpu_s_per_million_\($size)", value: ($all | map(proxy))},
+            {key: "\($part)_proxy_busiest_thread_cpu_\($size)", value: ($all | map(.busiest_cpu[:-1] | max))}),
+        {key: "\($part)_server_busiest_thread_cpu_\($size)", value: ($all | map(.busiest_cpu | last))},
         {key: "\($part)_server_cpu_s_per_million_\($size)", value: ($all | map(.cpu_s_per_million | last))}])[]] |
     report("kserve-peers"; $commit; $machine; $rounds)' "$dir/figures")
 report "$result"

@@ -10,5 +10,5 @@ build=${DOORBELL_BUILD:-$(realpath "$(dirname "$0")/../../../build")}
 result=$(mktemp)
 trap 'rm -f "$result"' EXIT
 BUILD=$build "$(dirname "$0")/kserve_peers.sh" --rounds 1 --seconds 1 --connections 16 --grpc_connections 4 --sizes 1024 --json "$result"
-jq -e '.metrics | length == 38 and all(. > 0)' "$result" >/dev/null ||
+jq -e '.metrics | length == 48 and all(. > 0)' "$result" >/dev/null ||
     { echo "a figure is missing or zero: $(cat "$result")" && exit 1; }

@@ -67,10 +67,39 @@ listens() {
     ip netns exec "$tag-$1" ss -ltnH | grep -q ":8500"
 }
 
-# doorbell_up KIND LIMITS FRAMING MODEL-ARGS: the load balancer with a clients port of that kind, and a worker with
-# the model echo, joined by memif. LIMITS are keys of the service. A worker that a busy machine halts is not
+# client_queues N: of both ends of the clients' veth; after a load balancer, when the kernel has let go of its sockets
+client_queues() {
+    wait_for "$1 queues of clients" queues_are lb clients "$1"
+    wait_for "$1 queues of c0" queues_are client c0 "$1"
+}
+
+# queues_are NAMESPACE DEVICE N: sets them; ethtool's status tells of no change, too
+queues_are() {
+    ip netns exec "$tag-$1" ethtool -L "$2" rx "$3" tx "$3" || true
+    ip netns exec "$tag-$1" ethtool -l "$2" | awk -v n="$3" '/^RX:/ { rx = $2 } /^TX:/ { tx = $2 } END { exit rx != n || tx != n }'
+}
+
+# receive_apart LCORES: kernels receive packets of clients and servers (at c0 and w0) on CPUs of the kernel's choice (RPS) and not
+# on the sender's, as if they were machines of their own; the first LCORES CPUs are left out if there are others
+receive_apart() {
+    local place name interface n=$1 mask
+    [ -n "$(cpu $((n + 1)))" ] || n=0
+    mask=$(printf %x $(((1 << $(nproc --all)) - 1 & ~((1 << n) - 1))))
+    for place in "client c0" "w1 w0"; do
+        read -r name interface <<<"$place"
+        ip netns exec "$tag-$name" sh -c "for queue in /sys/class/net/$interface/queues/rx-*; do echo $mask >\$queue/rps_cpus; done"
+    done
+}
+
+# doorbell_up KIND LIMITS FRAMING MODEL-ARGS [LCORES]: the load balancer with a clients port of that kind, and a worker
+# with the model echo, joined by memif. LIMITS are keys of the service. A worker that a busy machine halts is not
 # doubted.
 doorbell_up() {
+    local cpus n
+    cpus=$(cpu 1)
+    for ((n = 2; n <= ${5:-1}; n++)); do
+        cpus+=", $(cpu "$n")"
+    done
     local memif="socket=$dir/memif.sock,socket-abstract=no,rsize=10"
     rm -f "$dir/memif.sock"
     cat >"$dir/lb.yaml" <<END
@@ -79,7 +108,7 @@ ports:
   - {name: fabric, device: "net_memif_fabric,role=server,$memif", roles: [fabric], mtu: 3300, address: 10.201.0.1/24}
 services:
   - {name: echo, protocol: tcp, framing: $3, address: $vip, port: 8500, model: echo, $2}
-lcores: [$(cpu 1)]
+lcores: [$cpus]
 flows: 65536
 memory: {hugepages: false, mb: 1536}
 workers: {timeout_ms: 5000, suspect_ms: 0}
@@ -98,6 +127,23 @@ doorbell_down() {
     [ -z "${KEEP_STATS:-}" ] || cli --json stats --all >"$KEEP_STATS"
     stop "$pid_w1"
     stop "$pid_lb"
+}
+
+# each_lcores PART ASK KIND ARGUMENTS...: asks Doorbell with each number of $lcores; the part's name then says how many, if
+# not 1. ARGUMENTS are those of doorbell_up.
+each_lcores() {
+    local part=$1 ask=$2 kind=$3 n name
+    shift 3
+    for n in $lcores; do
+        name=$part
+        [ "$n" -eq 1 ] || name+=_${n}_lcores
+        client_queues "$n"
+        doorbell_up "$kind" "$@" "$n"
+        [ "$kind" != kernel ] || grep -q "port=clients .*driver=net_af_xdp" "$dir/lb.log" ||
+            { cat "$dir/lb.log" >&2 && exit 1; }
+        "$ask" "$name" "$vip" "$pid_lb" "$pid_w1"
+        doorbell_down
+    done
 }
 
 # For jq, the parts of these benches' results: series of figures by round.

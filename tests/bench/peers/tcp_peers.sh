@@ -5,7 +5,7 @@
 # and a worker, and with HAProxy and with nginx between them and an epoll server: a round is all parts in turn.
 #
 #   tcp_peers.sh [--rounds N] [--seconds S] [--connections N] [--pipeline N] [--size BYTES] [--threads N]
-#                [--only "PART ..."] [--json FILE] [--commit TEXT] [--machine TEXT]
+#                [--lcores "N ..."] [--only "PART ..."] [--json FILE] [--commit TEXT] [--machine TEXT]
 #
 #   --rounds N        figures are medians of so many (7)
 #   --seconds S       that each part is measured in each round (3)
@@ -13,6 +13,7 @@
 #   --pipeline N      requests that each has open (1)
 #   --size BYTES      of a request and of its reply (1024)
 #   --threads N       of each proxy; the server has one (2)
+#   --lcores "N ..."  Doorbell with so many data-plane cores, in turn ("1")
 #   --offloads on|off of the clients' veth under haproxy and nginx: checksums and large segments (on; Doorbell
 #                     has them off; the veths between proxy and server have them on)
 #   --only "..."      of these parts: direct (the server without anything in between), haproxy, nginx, doorbell
@@ -28,8 +29,9 @@ build=${BUILD:-$root/build-bench}
 # shellcheck source=tests/net/topology.sh
 . "$root/tests/net/topology.sh"
 
-rounds=7 seconds=3 connections=64 pipeline=1 size=1024 threads=2 offloads=on only="direct haproxy nginx doorbell af_packet"
-live_options "rounds seconds connections pipeline size threads offloads only" "$@"
+rounds=7 seconds=3 connections=64 pipeline=1 size=1024 threads=2 lcores=1 offloads=on
+only="direct haproxy nginx doorbell af_packet"
+live_options "rounds seconds connections pipeline size threads lcores offloads only" "$@"
 nginx_stream=${NGINX_STREAM_MODULE:-/usr/lib/nginx/modules/ngx_stream_module.so}
 # shellcheck source=tests/bench/peers/proxies.sh
 . "$root/tests/bench/peers/proxies.sh"
@@ -53,7 +55,7 @@ ask() {
     if ! ip netns exec "$tag-client" "$stream" ask --address "$to" --connections "$connections" --pipeline "$pipeline" \
         --min "$size" --max "$size" --seconds "$seconds" --warm-up 0.5 "${@/#/--watch=}" >"$dir/asked" 2>"$dir/ask.log"; then
         echo "$part: $(cat "$dir/asked" "$dir/ask.log")" >&2
-        [[ $part != doorbell && $part != af_packet ]] || cli stats --all | grep -v '^ *0 ' >&2
+        [[ $part != doorbell* && $part != af_packet* ]] || cli stats --all | grep -v '^ *0 ' >&2
         exit 1
     fi
     jq -c --arg part "$part" '{part: $part} + .' "$dir/asked" >>"$dir/figures"
@@ -117,9 +119,7 @@ END
 # through PART KIND: Doorbell with a clients port of that kind
 through() {
     local most=$((size > 1400 ? size : 1400))
-    doorbell_up "$2" "max_request: $most, max_reply: $most" length "max_request=$most"
-    ask "$1" "$vip" "$pid_lb" "$pid_w1"
-    doorbell_down
+    each_lcores "$1" ask "$2" "max_request: $most, max_reply: $most" length "max_request=$most"
 }
 
 doorbell() {
@@ -134,7 +134,7 @@ proxies_up peers
 for ((round = 1; round <= rounds; round++)); do
     for part in $only; do
         case $part in
-        haproxy | nginx | direct) client_offload "$offloads" ;;
+        haproxy | nginx | direct) client_queues "$threads" && client_offload "$offloads" ;;
         *) client_offload off ;;
         esac
         $part
@@ -147,8 +147,8 @@ result=$(jq -s --arg commit "$commit" --arg machine "$machine" --argjson rounds 
     ($size | named) as $named |
     (group_by(.part) | map({key: .[0].part, value: .}) | from_entries) as $parts |
     [("haproxy", "nginx") as $peer | select($parts[$peer]) |
-      ("doorbell", "af_packet") as $ours | select($parts[$ours]) |
-        (if $ours == "doorbell" then "" else "_\($ours)" end) as $suffix |
+      ($parts | keys_unsorted[] | select(startswith("doorbell") or startswith("af_packet"))) as $ours |
+        ($ours | if startswith("doorbell") then ltrimstr("doorbell") else "_\(.)" end) as $suffix |
         {key: "rps_over_\($peer)_\($named)\($suffix)", value: over($parts[$ours]; $parts[$peer]; .rps)},
         {key: "cpu_over_\($peer)_\($named)\($suffix)", value: over($parts[$ours]; $parts[$peer]; proxy)},
         {key: "cpu_with_worker_over_\($peer)_\($named)\($suffix)", value: over($parts[$ours]; $parts[$peer]; behind)}] +

@@ -117,6 +117,34 @@ def step_infer():
         assert health(pb.HealthCheckRequest(), timeout=20).status == 1
 
 
+def step_watch():
+    """In the background: whether the models have workers, as it changes, until the load balancer stops."""
+    both = [grpc.insecure_channel(address).unary_stream(
+        '/grpc.health.v1.Health/Watch', request_serializer=lambda m: m.SerializeToString(),
+        response_deserializer=pb.HealthCheckResponse.FromString)(pb.HealthCheckRequest(service=name))
+            for address, name in ((MLP, ''), (BOTH, 'echo'), (BOTH, 'absent'))]
+    said = [[], [], []]
+
+    def listen(place):
+        try:
+            for answer in both[place]:
+                said[place].append(answer.status)
+                print(place, answer.status, flush=True)
+        except grpc.RpcError as error:
+            said[place].append(error.code())
+
+    threads = [threading.Thread(target=listen, args=(place,)) for place in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    end = grpc.StatusCode.UNAVAILABLE
+    # Workers that come; the one of echo, which is halted for a while; the end.
+    assert said[0] == [2, 1, 2, end], said
+    assert said[1][:2] == [2, 1] and said[1][-2:] == [2, end] and set(said[1][:-1]) == {1, 2}, said
+    assert said[2] == [3, 2, end], said
+
+
 def step_errors():
     code = grpc.StatusCode
     with channel(MLP) as to:

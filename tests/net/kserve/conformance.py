@@ -189,12 +189,35 @@ def call(service, name, message, compression=None, then=None):
         return error.code().value[0], error.details()
 
 
+def call_with(messages):
+    """The same of ModelInfer with so many messages, or none."""
+    try:
+        method = channel.stream_unary('/%s/ModelInfer' % rows.SERVICE)
+        return 0, method(iter([echo_message({})] * messages), timeout=20)
+    except grpc.RpcError as error:
+        return error.code().value[0], error.details()
+
+
+def watch():
+    """(status, the first message) of a call of Watch, which then is given up."""
+    call = channel.unary_stream('/grpc.health.v1.Health/Watch')(b'', timeout=20)
+    try:
+        said = next(call)
+    except grpc.RpcError as error:
+        return error.code().value[0], error.details()
+    call.cancel()
+    return 0, said
+
+
 def check_grpc(row, wishes, status, words, data=None):
     if 'typed' in wishes and not wishes.get('and_raw'):
         return check_typed(row, wishes, data)
     message = wishes.get('bytes', infer_message(wishes))
     if 'bytes_of' in wishes:
         message = echo_message(wishes)
+    if 'messages' in wishes:
+        got, said = call_with(wishes['messages'])
+        return check('gRPC: %s: %s' % (row, rows.STATUSES[status]), got == status and words in said, (got, said))
     if 'grpc_timeout' in wishes:
         return check_timeout(row, wishes['grpc_timeout'], status, words)
     got, said = call(rows.SERVICE, 'ModelInfer', message, grpc.Compression.Gzip if wishes.get('gzip') else None)
@@ -236,7 +259,7 @@ def ask_calls():
                 'ModelStreamInfer': infer_message({}), 'RepositoryIndex': index}
     answers = {}
     for service, name, status in rows.CALLS:
-        got, said = call(service, name, messages.get(name, b''))
+        got, said = watch() if name == 'Watch' else call(service, name, messages.get(name, b''))
         check('gRPC: %s/%s: %s' % (service, name, rows.STATUSES[status]), got == status, (got, said))
         answers[name] = said
     check_answers(answers)
@@ -247,6 +270,7 @@ def check_answers(answers):
     check('gRPC: ServerReady', pb.ServerReadyResponse.FromString(answers['ServerReady']).ready, answers['ServerReady'])
     check('gRPC: ModelReady', pb.ModelReadyResponse.FromString(answers['ModelReady']).ready, answers['ModelReady'])
     check('gRPC: Check', pb.HealthCheckResponse.FromString(answers['Check']).status == 1, answers['Check'])
+    check('gRPC: Watch', pb.HealthCheckResponse.FromString(answers['Watch']).status == 1, answers['Watch'])
     described = pb.ModelMetadataResponse.FromString(answers['ModelMetadata'])
     check('gRPC: ModelMetadata', described.platform == 'test' and [t.datatype for t in described.outputs] ==
           [row[0] for row in rows.DATATYPES], described)
@@ -308,6 +332,8 @@ def step_late():
     ask_errors(rows.LATE_ERRORS[2:], go_on)
     os.kill(int(os.environ['WORKER']), signal.SIGSTOP)
     check_late_grpc(rows.LATE_GRPC_ERRORS[2], go_on)
+    os.kill(int(os.environ['WORKER']), signal.SIGSTOP)
+    check_grpc(*rows.LATE_GRPC_ERRORS[3])
 
 
 globals()['step_' + sys.argv[4]]()

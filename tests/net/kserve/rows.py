@@ -245,12 +245,12 @@ SERVICE = 'inference.GRPCInferenceService'
 CALLS = [(SERVICE, name, 0) for name in (
     'ServerLive', 'ServerReady', 'ModelReady', 'ServerMetadata', 'ModelMetadata', 'ModelConfig', 'ModelInfer',
     'ModelStreamInfer', 'ModelStatistics', 'RepositoryIndex')]
-CALLS += [('grpc.health.v1.Health', 'Check', 0)]
+CALLS += [('grpc.health.v1.Health', name, 0) for name in ('Check', 'Watch')]
 CALLS += [(SERVICE, name, 12) for name in (
     'RepositoryModelLoad', 'RepositoryModelUnload', 'SystemSharedMemoryStatus', 'SystemSharedMemoryRegister',
     'SystemSharedMemoryUnregister', 'CudaSharedMemoryStatus', 'CudaSharedMemoryRegister', 'CudaSharedMemoryUnregister',
     'TraceSetting', 'LogSettings')]
-CALLS += [('grpc.health.v1.Health', 'Watch', 12), ('grpc.reflection.v1.ServerReflection', 'ServerReflectionInfo', 12)]
+CALLS += [('grpc.reflection.v1.ServerReflection', 'ServerReflectionInfo', 12)]
 
 STATUSES = {0: 'OK', 3: 'INVALID_ARGUMENT', 4: 'DEADLINE_EXCEEDED', 5: 'NOT_FOUND', 8: 'RESOURCE_EXHAUSTED', 12: 'UNIMPLEMENTED',
             13: 'INTERNAL', 14: 'UNAVAILABLE'}
@@ -271,11 +271,13 @@ GRPC_ERRORS = [
     ('more bytes than the service takes', {'bytes_of': 70000}, 8, ''),
     ('the model fails', {'raw': ('UINT8', bytes([66, 0]))}, 13, 'the model failed'),
     ('a message that is compressed', {'gzip': True}, 12, 'compressed'),
+    ('a call without a message', {'messages': 0}, 12, 'no message'),
 ]
 LATE_GRPC_ERRORS = [
     ('no worker', {}, 14, "has no workers"),
     ('the worker does not answer in `request_timeout_ms`', {}, 4, 'did not answer in time'),
     ('the deadline passes', {'timeout': 100000}, 4, 'within the deadline'),
+    ('a second message, before the first one is answered', {'messages': 2}, 12, 'takes one message'),
 ]
 
 # --- the page ---------------------------------------------------------------------------------------------------------------
@@ -302,7 +304,7 @@ def left_out():
     lines.append('* by gRPC: ' + ', '.join('`%s`' % name for service, name, status in CALLS if status == 12))
     lines.append('* parameters: ' + ', '.join('`%s` of an %s' % (name.split(':')[0], place)
                                                for place, name, _, _, status, *_ in PARAMETERS if status == 501))
-    lines.append('* compressed bodies and messages (415 by HTTP), batches of models with BYTES (400)')
+    lines.append('* compressed bodies and messages (415 by HTTP), batches of models with BYTES')
     return '\n'.join(lines)
 
 
