@@ -31,15 +31,16 @@ static __device__ void ahead_reset(struct turn *t)
 	if (threadIdx.x > 0)
 		return;
 	t->may_start_ahead = true;
-	t->first_fetched = false;
+	t->first_fetched = t->stored = false;
 	t->ahead.link = GPU_NO_LINK;
 }
 
 /* Block 0, one thread: let the helpers copy <payload>. Not for a model that runs nothing: its
- * requests are copied to their replies' places, and only the taken request says which. */
+ * requests are copied to their replies' places, and only the taken request says which. Nor for one
+ * that reads requests where they lie. */
 static __device__ void ahead_start(const struct gpu_loop *g, struct turn *t, const uint8_t *payload)
 {
-	if (gridDim.x == 1 || g->in_place || !t->may_start_ahead)
+	if (gridDim.x == 1 || g->in_place || g->model.in_place || !t->may_start_ahead)
 		return;
 	t->may_start_ahead = false;
 	t->ahead = t->first;

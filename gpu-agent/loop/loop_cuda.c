@@ -17,11 +17,14 @@
 
 /* Blocks that copy: enough to fill the bus, few enough to leave the GPU to the model. */
 #define BLOCKS_MAX 64
+/* Blocks of a stage, which runs beside the model: an SM that has one may have no room for a block
+ * of the model. Together they have 64 KiB under way. */
+#define STAGE_BLOCKS_MAX 16
 
-/* Launching the graph again takes longer than going on within it: a graph has this many turns, or
- * fewer when it would have more than this many nodes of the model. */
-#define TURNS_MAX       16
-#define MODEL_NODES_MAX 64
+/* Launching the graph again takes 6 us, which a request pays for that comes meanwhile: a graph has
+ * this many turns, or fewer when it would have more than this many nodes of the model. */
+#define TURNS_MAX       64
+#define MODEL_NODES_MAX 4096
 /* Turns of one kernel without a model between them; after these, other work on the GPU gets a
  * chance. */
 #define KERNEL_TURNS 4096
@@ -40,7 +43,7 @@ struct agent_loop {
 	cudaGraphExec_t exec;
 	struct gpu_shared *shared;
 	/* device memory */
-	void *buffers[16];
+	void *buffers[20];
 	unsigned int n_buffers;
 	const volatile void *pinned[AGENT_LINKS_MAX * PINS_PER_LINK];
 	unsigned int n_pinned;
@@ -144,6 +147,8 @@ static struct gpu_loop make_loop(struct agent_loop *loop, const struct agent_loo
 		.state = device_buffer(loop, sizeof(struct gpu_state)),
 		.request = device_buffer(loop, batch * sizeof(struct gpu_request)),
 		.lengths = device_buffer(loop, batch * sizeof(uint32_t)),
+		.requests = device_buffer(loop, batch * sizeof(*g.requests)),
+		.replies = device_buffer(loop, batch * sizeof(*g.replies)),
 		.shared = loop->shared,
 	};
 
@@ -157,6 +162,8 @@ static struct gpu_loop make_loop(struct agent_loop *loop, const struct agent_loo
 		.input_stride = in,
 		.output_stride = out,
 		.reply_lengths = device_buffer(loop, 2 * batch * sizeof(uint32_t)),
+		.requests = (const void *const *)g.requests,
+		.replies = (void *const *)g.replies,
 	};
 	g.model.statuses = (int32_t *)g.model.reply_lengths + batch;
 	return g;
@@ -222,12 +229,18 @@ static void make_stage(struct agent_loop *loop, const struct agent_loop_params *
 {
 	size_t row = round_up(p->shape.max_request, 256);
 
-	if (nodes == 0 || g->max_batch == 1 || copy_blocks(g->max_batch, g->max_request) == 1 ||
+	if (nodes == 0 || g->model.in_place || g->max_batch == 1 ||
+	    copy_blocks(g->max_batch, g->max_request) == 1 ||
 	    (size_t)g->max_batch * p->shape.max_request < STAGE_BYTES)
 		return;
 	g->staged = device_buffer(loop, g->max_batch * sizeof(*g->staged));
 	g->stage = device_buffer(loop, g->max_batch * row);
 	g->stage_stride = row;
+	if ((size_t)g->max_batch * g->max_reply >= STAGE_BYTES) {
+		g->held = device_buffer(loop, g->max_batch * sizeof(*g->held));
+		g->hold_stride = round_up(g->max_reply, 256);
+		g->hold = device_buffer(loop, g->max_batch * g->hold_stride);
+	}
 	if (cuda_check(loop, cudaStreamCreateWithFlags(&loop->side, cudaStreamNonBlocking),
 		       "no stream") &&
 	    cuda_check(loop, cudaEventCreateWithFlags(&loop->fork, cudaEventDisableTiming),
@@ -252,7 +265,10 @@ static void record_run(struct agent_loop *loop, const struct gpu_loop *g, cudaGr
 		return;
 	if (cuda_check(loop, cudaStreamWaitEvent(loop->side, loop->fork, 0),
 		       "cannot record a fork") &&
-	    cuda_check(loop, gpu_stage(g, blocks, turn, loop->side), "cannot record a stage") &&
+	    cuda_check(loop,
+		       gpu_stage(g, blocks < STAGE_BLOCKS_MAX ? blocks : STAGE_BLOCKS_MAX, turn,
+				 loop->side),
+		       "cannot record a stage") &&
 	    cuda_check(loop, cudaEventRecord(loop->join, loop->side), "cannot record a join"))
 		cuda_check(loop, cudaStreamWaitEvent(loop->stream, loop->join, 0),
 			   "cannot record a join");
@@ -278,7 +294,11 @@ static void record_turns(struct agent_loop *loop, const struct gpu_loop *g, cuda
 	unsigned int blocks = in > out ? in : out, turns = turns_of(nodes),
 		     most = gpu_turn_blocks();
 
-	/* Add one block, because block 0 does not copy while it takes requests. */
+	/* Quick requests and models that work in place leave nothing to copy. Otherwise add one
+	 * block, because block 0 does not copy while it takes requests. */
+	if (g->model.in_place ||
+	    (g->max_batch == 1 && g->max_request <= QUICK_MAX && g->max_reply <= QUICK_REPLY_MAX))
+		blocks = 1;
 	blocks += blocks > 1;
 	if (blocks > most)
 		blocks = most < 3 ? 1 : most;

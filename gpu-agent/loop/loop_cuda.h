@@ -8,7 +8,8 @@
  *   the model   as its capture() recorded it
  *   stage       loop_stage.cu: beside the model, where requests are large; takes what has come
  *               meanwhile and copies it next to the model's input, so that the bus is busy while
- *               the model is
+ *               the model is. Where replies are large and requests wait, it sends those of the
+ *               batch before, which the turn has put aside
  *
  * One graph holds a few turns, each followed by the model, and a last one that only sends and
  * launches the graph again: the host launches it once. A model that has nothing to run (echo) needs
@@ -30,10 +31,19 @@
 #define GPU_BATCH_MAX 128
 #define GPU_BLOCK     256 /* threads; no less than 2 * GPU_BATCH_MAX */
 /* Bytes; payload is copied in pieces of this size, one warp each. */
-#define GPU_PIECE   512
-#define GPU_NO_ROW  UINT32_MAX
-#define GPU_NO_SLOT UINT32_MAX
-#define GPU_NO_LINK UINT32_MAX
+#define GPU_PIECE 512
+/* A request that comes alone is fetched by all warps but one of one block, and its reply written by
+ * all of them; a thread has this many 16-byte loads in flight (loop_quick.cuh). */
+#define QUICK_LOADS       5
+#define QUICK_LOADS_FEW   2 /* that most of them need */
+#define QUICK_REPLY_LOADS 4
+#define QUICK_STEP        ((GPU_BLOCK - 32) * 16)    /* bytes */
+#define QUICK_MAX         (QUICK_LOADS * QUICK_STEP) /* of the longest request */
+#define QUICK_REPLY_STEP  (GPU_BLOCK * 16)
+#define QUICK_REPLY_MAX   (QUICK_REPLY_LOADS * QUICK_REPLY_STEP) /* of the longest reply */
+#define GPU_NO_ROW        UINT32_MAX
+#define GPU_NO_SLOT       UINT32_MAX
+#define GPU_NO_LINK       UINT32_MAX
 
 /* A request of the batch. */
 struct gpu_request {
@@ -41,12 +51,13 @@ struct gpu_request {
 	uint32_t slot, length, deadline_us, crc32;
 	uint32_t payload, reply; /* offsets, in units of RING_ALIGNMENT */
 	uint32_t link;
-	uint32_t ahead; /* index of its WQE among those of its link in this batch */
-	uint32_t row;   /* row in the model's buffers; GPU_NO_ROW: it is only answered */
-	uint32_t flags; /* flags of the descriptor */
-	uint32_t stage; /* 0, or 1 + index of its staged payload */
-	uint8_t status; /* enum ring_status */
-	bool in_place;  /* its payload is copied to the place of its reply */
+	uint32_t ahead;       /* index of its WQE among those of its link in this batch */
+	uint32_t row;         /* row in the model's buffers; GPU_NO_ROW: it is only answered */
+	uint32_t flags;       /* flags of the descriptor */
+	uint32_t stage;       /* 0, or 1 + index of its staged payload */
+	uint32_t reply_bytes; /* of a reply that is held back */
+	uint8_t status;       /* enum ring_status */
+	bool in_place;        /* its payload is copied to the place of its reply */
 };
 
 /* Read and written by host and GPU, in pinned host memory. */
@@ -73,10 +84,11 @@ struct gpu_batch {
 	/* The first request's payload was copied ahead of the others'. */
 	bool first_fetched;
 	/* Fields of the shortcut "quick". */
-	bool quick;     /* the batch is one small request, which is in the model's input */
-	bool prebuilt;  /* its WQE and its reply's header are built before the model has run */
-	uint32_t bytes; /* prebuilt: bytes of the reply that are still to be written */
-	struct ring_reply *header; /* prebuilt: where done_ns is still to be written */
+	bool quick;    /* the batch is one small request, which is in the model's input */
+	bool prebuilt; /* its WQE and its reply's header are built before the model has run */
+	/* prebuilt: bytes of the reply, and those of them that are still to be written */
+	uint32_t reply_bytes, bytes;
+	struct ring_reply *header; /* prebuilt: where it is still to be written */
 };
 
 /* State of the loop between turns, in the GPU's memory. */
@@ -84,9 +96,11 @@ struct gpu_state {
 	struct gpu_batch batch;
 	uint32_t n_staged; /* requests that a stage took for the turn after it */
 	uint64_t start_ns; /* of the batch */
+	uint32_t n_held;   /* requests whose replies the next stage sends */
+	uint64_t held_start_ns, held_done_ns;
 	/* Between block 0 and its helpers, the blocks that only copy, within one graph
 	 * (loop_gather.cuh). */
-	uint32_t published, arrived;
+	uint32_t published, arrived, stage_arrived;
 	const uint8_t *ahead; /* payload that the helpers copy before its request is taken */
 	uint32_t ahead_length;
 	struct gpu_carried carried;
@@ -105,7 +119,15 @@ struct gpu_loop {
 	struct gpu_request *staged;  /* [max_batch]; NULL: nothing is staged */
 	uint8_t *stage;              /* their payloads, <stage_stride> bytes apart */
 	size_t stage_stride;
-	uint32_t *lengths;         /* [max_batch] lengths by row, for the model */
+	/* [max_batch] requests whose replies are held back, <hold_stride> bytes apart; NULL: none
+	 */
+	struct gpu_request *held;
+	uint8_t *hold;
+	size_t hold_stride;
+	uint32_t *lengths; /* [max_batch] lengths by row, for the model */
+	/* [max_batch] addresses by row, for a model that works in place (model.in_place) */
+	const uint8_t **requests;
+	uint8_t **replies;
 	struct gpu_shared *shared; /* pinned */
 	struct agent_model_gpu model;
 };
@@ -152,8 +174,8 @@ cudaError_t gpu_turn(const struct gpu_loop *loop, unsigned int blocks, unsigned 
 		     unsigned int turns, unsigned int before, cudaStream_t stream);
 
 /* Record a stage onto <stream>: while the model runs, it takes and copies the requests that have
- * come by then. The stage is in the same graph as its turns, has as many blocks, and comes between
- * turn <before> and the next. */
+ * come by then. The stage is in the same graph as its turns and comes between turn <before> and the
+ * next. */
 cudaError_t gpu_stage(const struct gpu_loop *loop, unsigned int blocks, unsigned int before,
 		      cudaStream_t stream);
 

@@ -71,6 +71,20 @@ static __device__ __forceinline__ uint64_t relaxed_sys(const uint64_t *at)
 	return v;
 }
 
+/* Load, or 0 unless <wanted>; predicated as read_16() is. */
+static __device__ __forceinline__ uint64_t relaxed_sys(const uint64_t *at, bool wanted)
+{
+	uint64_t v = 0;
+
+	asm volatile("{\n\t.reg .pred p;\n\t"
+		     "setp.ne.u32 p, %2, 0;\n\t"
+		     "@p ld.relaxed.sys.global.u64 %0, [%1];\n\t}"
+		     : "+l"(v)
+		     : "l"(at), "r"((uint32_t)wanted)
+		     : "memory");
+	return v;
+}
+
 static __device__ __forceinline__ uint32_t relaxed_sys(const uint32_t *at)
 {
 	uint32_t v;
@@ -119,6 +133,22 @@ template <int barrier> static __device__ __forceinline__ void barrier_sync()
 	asm volatile("barrier.cta.sync %0, %1;" ::"n"(barrier), "n"(GPU_BLOCK) : "memory");
 }
 
+/* The same; true when <mine> is true in any thread. */
+template <int barrier> static __device__ __forceinline__ bool barrier_or(bool mine)
+{
+	uint32_t any;
+
+	__syncwarp();
+	asm volatile("{\n\t.reg .pred p, q;\n\t"
+		     "setp.ne.u32 p, %1, 0;\n\t"
+		     "barrier.cta.red.or.pred q, %2, %3, p;\n\t"
+		     "selp.u32 %0, 1, 0, q;\n\t}"
+		     : "=r"(any)
+		     : "r"((uint32_t)mine), "n"(barrier), "n"(GPU_BLOCK)
+		     : "memory");
+	return any != 0;
+}
+
 /* --- a turn ------------------------------------------------------------------------------------
  */
 
@@ -128,6 +158,7 @@ struct first_seen {
 	uint32_t link, slot, length; /* GPU_NO_LINK: none that can be fetched */
 	uint32_t payload;
 	uint64_t position;
+	struct bytes16 half[2]; /* its descriptor as it was read with the mark */
 };
 
 /* A block's copy of the batch. */
@@ -137,7 +168,8 @@ struct turn : gpu_batch {
 	uint32_t n_staged;
 	uint64_t start_ns;
 	bool any_crc;
-	bool needs_recheck;   /* some request is bad, or has a deadline or a checksum */
+	bool needs_recheck;   /* some request is bad, may be too late, or has a checksum */
+	uint32_t soonest_us;  /* the shortest deadline of the batch; UINT32_MAX: none */
 	bool left_some;       /* the last poll may have left descriptors in the rings */
 	uint32_t before;      /* turns of this graph before this one */
 	uint32_t seen_number; /* what block 0 published last, as this block read it */
@@ -147,6 +179,7 @@ struct turn : gpu_batch {
 	/* the shortcut "quick": loop_quick.cuh */
 	bool answer_now;       /* the poll answers the batch, without a turn */
 	uint32_t answers_left; /* batches that this kernel may still answer so */
+	bool stored;           /* the state of links and loop is stored already */
 };
 
 /* --- posting -----------------------------------------------------------------------------------

@@ -12,15 +12,35 @@
 #include "loop/loop_crc.cuh"
 #include "loop/loop_take.cuh"
 
+/* Tell a model that works in place where a request lies and where its reply goes. A quick one of
+ * some kilobytes is fetched to the first row while it is taken; and so that a request which turned
+ * out bad after it got its row does no harm, its row is in the model's buffers. */
+static __device__ void publish_places(const struct gpu_loop *g, const struct turn *t,
+				      const struct agent_link *links, const struct gpu_request *r)
+{
+	const struct agent_link *link = &links[r->link];
+	bool good = r->status == RING_OK;
+
+	g->requests[r->row] = good && !(t->quick && r->length <= QUICK_MAX)
+				      ? payload_at(link, r->payload)
+				      : (const uint8_t *)g->model.input;
+	g->replies[r->row] = good ? reply_at(link, r->slot) + sizeof(struct ring_reply)
+				  : (uint8_t *)g->model.output;
+}
+
 /* Publish request <i> of the batch for the helpers, the model and the next turn. */
-static __device__ void publish_request(const struct gpu_loop *g, const struct turn *t, uint32_t i)
+static __device__ void publish_request(const struct gpu_loop *g, const struct turn *t,
+				       const struct agent_link *links, uint32_t i)
 {
 	const struct gpu_request *r = &t->request[i];
 
 	g->request[i] = *r;
+	if (r->row == GPU_NO_ROW)
+		return;
 	/* A model may trust lengths, also of a request that turned out bad after it got its row. */
-	if (r->row != GPU_NO_ROW)
-		g->lengths[r->row] = r->status == RING_OK ? r->length : g->min_request;
+	g->lengths[r->row] = r->status == RING_OK ? r->length : g->min_request;
+	if (g->model.in_place)
+		publish_places(g, t, links, r);
 }
 
 /*
@@ -31,22 +51,24 @@ static __device__ void publish_request(const struct gpu_loop *g, const struct tu
  *                                  The first two may be left out, and the number skips them.
  *                      per stage   the requests that it has taken
  *   a helper reports,  per turn    it has sent; it has copied ahead; it has gathered
- *                      per stage   it has staged
+ *                      per stage   it has copied the replies held back; it has staged; counted
+ * apart, as a stage has fewer blocks
  */
 enum { PUBLISH_AHEAD = 1, PUBLISH_MISS, PUBLISH_BATCH, PUBLISH_STAGED, PUBLICATIONS = 4 };
-enum { ARRIVE_SENT = 1, ARRIVE_AHEAD, ARRIVE_GATHERED, ARRIVE_STAGED };
+enum { ARRIVE_SENT = 1, ARRIVE_AHEAD, ARRIVE_GATHERED };
+enum { ARRIVE_HELD = 1, ARRIVE_STAGED };
 /* Flags in the bits below the number. */
 #define PUBLISH_SHIFT     2
 #define PUBLISH_HAS_AHEAD 1u /* the helpers copy the first request ahead, or have done so */
 #define PUBLISH_DONE      2u /* nothing is left to copy in this turn */
 
 /* A helper: report <times> steps done. */
-static __device__ void report_arrival(const struct gpu_loop *g, uint32_t times = 1)
+static __device__ void report_arrival(uint32_t *arrived, uint32_t times = 1)
 {
 	__syncthreads();
 	if (threadIdx.x == 0) {
 		fence_gpu();
-		atomicAdd(&g->state->arrived, times);
+		atomicAdd(arrived, times);
 	}
 }
 
@@ -58,29 +80,34 @@ static __device__ void report_arrival_at_exit(const struct gpu_loop *g, uint32_t
 		atomicAdd(&g->state->arrived, times);
 }
 
-/* Block 0: wait until every helper has reported <arrival>. */
-static __device__ void await_arrivals(const struct gpu_loop *g, const struct turn *t,
-				      uint32_t arrival)
+/* Block 0: wait until every helper has reported <each> steps. */
+static __device__ void await_steps(const uint32_t *arrived, uint32_t each)
 {
-	uint32_t each = (g->staged != NULL ? ARRIVE_STAGED : ARRIVE_GATHERED) * t->before + arrival;
-
 	__syncthreads();
 	if (gridDim.x == 1)
 		return;
 	if (threadIdx.x == 0)
-		while (acquire_gpu(&g->state->arrived) != each * (gridDim.x - 1))
+		while (acquire_gpu(arrived) != each * (gridDim.x - 1))
 			;
 	__syncthreads();
 }
 
+/* Block 0 of a turn: wait until every helper has reported <arrival>. */
+static __device__ void await_arrivals(const struct gpu_loop *g, const struct turn *t,
+				      uint32_t arrival)
+{
+	await_steps(&g->state->arrived, ARRIVE_GATHERED * t->before + arrival);
+}
+
 /* Block 0: publish the batch for the next kernel and the helpers. Thread i does request i; a batch
  * of one needs thread 0 only. */
-static __device__ void publish_batch(const struct gpu_loop *g, const struct turn *t)
+static __device__ void publish_batch(const struct gpu_loop *g, const struct turn *t,
+				     const struct agent_link *links)
 {
 	uint32_t i = threadIdx.x;
 
 	if (i < t->n)
-		publish_request(g, t, i);
+		publish_request(g, t, links, i);
 	if (i == 0)
 		g->state->batch = *t;
 }
@@ -122,12 +149,13 @@ static __device__ uint32_t await_published(const struct gpu_loop *g, struct turn
 	return t->seen_number;
 }
 
-/* Block 0, at the end of its kernel: store the state of links and loop. */
-static __device__ void store_carried(const struct gpu_loop *g, const struct block0 *b)
+/* Block 0, when it is done in its kernel: store the state of links and loop with <threads> threads.
+ */
+static __device__ void store_carried(const struct gpu_loop *g, const struct block0 *b,
+				     uint32_t threads)
 {
-	__syncthreads();
-	copy_words(g->links, b->links, g->n_links);
-	copy_words(&g->state->carried, &b->carried, 1);
+	copy_words(g->links, b->links, g->n_links, threads);
+	copy_words(&g->state->carried, &b->carried, 1, threads);
 }
 
 /* Load the batch as the last turn, or block 0, published it; block 0 loads the loop's state, too.
@@ -142,7 +170,7 @@ static __device__ void read_batch(const struct gpu_loop *g, struct turn *t, stru
 
 	if (threadIdx.x == 0) {
 		struct gpu_batch batch = s->batch;
-		uint32_t n_staged = keeps ? s->n_staged : 0;
+		uint32_t n_staged = s->n_staged;
 		uint64_t start_ns = keeps ? s->start_ns : 0;
 
 		*(struct gpu_batch *)t = batch;
@@ -183,6 +211,8 @@ static __device__ void gather_batch(const struct gpu_loop *g, struct turn *t,
 	uint32_t i = threadIdx.x;
 	struct span mine = {};
 
+	if (g->model.in_place)
+		return;
 	if (is_to_gather(t, i) && t->request[i].status == RING_OK)
 		mine = input_of(g, links, &t->request[i]);
 	copy_spans(&t->spans, t->n, mine, blockIdx.x, gridDim.x);
@@ -294,9 +324,9 @@ static __device__ void gather_again(const struct gpu_loop *g, const struct block
 		reread_descriptor(g, &b->links[r->link], r);
 		r->stage = 0;
 		r->in_place = false;
-		if (r->status == RING_OK)
+		if (r->status == RING_OK && !g->model.in_place)
 			mine = input_of(g, b->links, r);
-		publish_request(g, t, threadIdx.x);
+		publish_request(g, t, b->links, threadIdx.x);
 	}
 	if (__syncthreads_or(runs && r->flags & RING_HAS_CRC))
 		t->any_crc = true;
@@ -304,8 +334,16 @@ static __device__ void gather_again(const struct gpu_loop *g, const struct block
 	__syncthreads();
 }
 
+/* The bytes of a request that has been gathered, or need not be. */
+static __device__ const uint8_t *gathered_at(const struct gpu_loop *g, const struct block0 *b,
+					     const struct gpu_request *r)
+{
+	return g->model.in_place ? payload_at(&b->links[r->link], r->payload)
+				 : (const uint8_t *)g->model.input + r->row * g->model.input_stride;
+}
+
 /* Block 0: verify the checksums that the load balancer sent. A request that fails gets RING_BAD. */
-static __device__ void check_crcs(const struct gpu_loop *g, struct turn *t)
+static __device__ void check_crcs(const struct gpu_loop *g, const struct block0 *b, struct turn *t)
 {
 	await_arrivals(g, t, ARRIVE_GATHERED);
 	for (uint32_t i = 0; i < t->n; i++) {
@@ -313,9 +351,7 @@ static __device__ void check_crcs(const struct gpu_loop *g, struct turn *t)
 
 		if (r->row == GPU_NO_ROW || r->status != RING_OK || !(r->flags & RING_HAS_CRC))
 			continue;
-		if (crc32_of((uint8_t *)g->model.input + r->row * g->model.input_stride,
-			     r->length) == r->crc32 ||
-		    threadIdx.x != 0)
+		if (crc32_of(gathered_at(g, b, r), r->length) == r->crc32 || threadIdx.x != 0)
 			continue;
 		r->status = RING_BAD;
 		g->request[i].status = RING_BAD;

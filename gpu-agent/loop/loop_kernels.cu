@@ -9,15 +9,16 @@
  *   polled    -                               seen: a mark is there          -
  *                                             taken: no mark was announced
  *   seen      turn.first                      quick: the batch is this one   -
- *             announce_first(): block 0,      request, <= 7168 bytes, no
+ *             announce_first(): block 0,      request, <= 17920 bytes, no
  *             warp 0                          checksum; fetched meanwhile
  *                                             ahead: it is larger, there are
  *                                             helpers, and a model runs
  *                                             taken: anything else
  *   quick     gpu_batch.quick                 prebuilt: reply length known,  gather, and waiting
  *             quick_take(): block 0,          room in the queue              for the helpers
- *             thread 0                        taken: its descriptor differs
- *                                             (quick_settle() clears both)
+ *             thread 0                        taken: its descriptor differs,
+ *                                             or it is cancelled
+ *                                             (quick_withdraw() clears both)
  *                                             sent: by the next turn
  *   prebuilt  gpu_batch.prebuilt              answered: the model runs       scatter, building the
  *             quick_take(): block 0,          nothing and answers_left > 0   WQE after the model
@@ -32,8 +33,10 @@
  *                                             and PUBLISH_MISS; copied anew
  *   staged    gpu_state.n_staged, and         taken: begin_with_staged() in  the bus, in the turn;
  *             gpu_request.stage               the next turn, which then      its batch is never
- *             publish_staged(): block 0       announces no request           quick or ahead
- *             of loop_stage.cu
+ *             publish_staged(): block 0       announces no request; the      quick or ahead
+ *             of loop_stage.cu                replies of the batch before
+ *                                             may be held for the stage
+ *                                             beside its model to send
  *   taken     gpu_batch.n, rows               sent: after gather, the model  -
  *             publish_batch(): block 0        and scatter
  *
@@ -57,14 +60,14 @@ static __device__ void help_gather(const struct gpu_loop *g, struct turn *t)
 		return;
 	}
 	if (has_ahead) {
-		report_arrival(g);
+		report_arrival(&g->state->arrived);
 		await_published(g, t, PUBLISH_BATCH);
 	}
 	/* A quick batch comes here only after an unnecessary copy ahead. */
 	read_batch(g, t, NULL);
 	if (!t->quick)
 		gather_batch(g, t, g->links);
-	report_arrival(g, has_ahead ? 1 : 2);
+	report_arrival(&g->state->arrived, has_ahead ? 1 : 2);
 }
 
 static __device__ void wait_and_gather(const struct gpu_loop *g, struct block0 *b, struct turn *t)
@@ -77,7 +80,13 @@ static __device__ void wait_and_gather(const struct gpu_loop *g, struct block0 *
 	ahead_reset(t);
 	await_arrivals(g, t, ARRIVE_SENT);
 	for (;;) {
-		hit = __syncthreads_or(quick_wait(g, b, t));
+		enum quick_result result = quick_wait(g, b, t);
+
+		if (result == QUICK_DONE) {
+			publish_to_helpers(g, t, PUBLISH_BATCH, PUBLISH_DONE);
+			return;
+		}
+		hit = __syncthreads_or(result == QUICK_NOT_HIT);
 		if (hit && threadIdx.x == 0)
 			t->first_fetched = true;
 		else if (!hit && ahead_started(t))
@@ -95,13 +104,9 @@ static __device__ void wait_and_gather(const struct gpu_loop *g, struct block0 *
 		count_replies(&b->carried.stats, t->n, status, 0);
 		__syncthreads();
 	}
-	if (t->quick) {
-		publish_to_helpers(g, t, PUBLISH_BATCH, PUBLISH_DONE);
-		return;
-	}
 	if (g->in_place)
 		choose_in_place(g, b, t);
-	publish_batch(g, t);
+	publish_batch(g, t, b->links);
 	flags = ahead_started(t) ? PUBLISH_HAS_AHEAD : 0;
 	if (hit && t->n == 1 && !t->any_crc)
 		flags |= PUBLISH_DONE;
@@ -116,11 +121,42 @@ static __device__ void wait_and_gather(const struct gpu_loop *g, struct block0 *
 	if (any_differs(t, half))
 		gather_again(g, b, t);
 	if (t->any_crc)
-		check_crcs(g, t);
+		check_crcs(g, b, t);
 }
 
-/* Copy the model's output to where the RNIC reads it. With helpers, block 0 copies nothing: it
- * builds WQEs meanwhile. */
+/* True when the batch's replies are to be put aside, for the stage beside the next batch's model to
+ * send: that batch has come already, and shall not wait until they have crossed the bus. */
+static __device__ bool holds_back(const struct gpu_loop *g, const struct turn *t)
+{
+	return g->held != NULL && t->n_staged > 0 && t->n > 0;
+}
+
+/* Block 0: leave the batch to the stage. Thread i does request i. */
+static __device__ void hold_batch(const struct gpu_loop *g, struct block0 *b, const struct turn *t,
+				  uint32_t length, uint8_t status, uint64_t done_ns)
+{
+	uint32_t i = threadIdx.x;
+
+	if (i < t->n) {
+		struct gpu_request r = t->request[i];
+
+		r.reply_bytes = length;
+		r.status = status;
+		g->held[i] = r;
+	}
+	if (i < g->n_links) {
+		b->links[i].held = b->links[i].built;
+		b->links[i].built = 0;
+	}
+	if (i == 0) {
+		g->state->n_held = t->n;
+		g->state->held_start_ns = t->start_ns;
+		g->state->held_done_ns = done_ns;
+	}
+}
+
+/* Copy the model's output to where the RNIC reads it, or aside. With helpers, block 0 copies
+ * nothing: it builds WQEs meanwhile. */
 static __device__ void scatter_replies(const struct gpu_loop *g, struct turn *t,
 				       const struct agent_link *links, uint32_t *length,
 				       uint8_t *status)
@@ -134,9 +170,11 @@ static __device__ void scatter_replies(const struct gpu_loop *g, struct turn *t,
 		const struct gpu_request *r = &t->request[i];
 
 		*length = reply_length(g, r, status);
-		mine.length = r->in_place ? 0 : *length;
+		mine.length = r->in_place || g->model.in_place ? 0 : *length;
 		mine.from = (const uint8_t *)g->model.output + r->row * g->model.output_stride;
-		mine.to = reply_at(&links[r->link], r->slot) + sizeof(struct ring_reply);
+		mine.to = holds_back(g, t)
+				  ? g->hold + i * g->hold_stride
+				  : reply_at(&links[r->link], r->slot) + sizeof(struct ring_reply);
 	}
 	if (gridDim.x == 1)
 		copy_spans(&t->spans, t->n, mine, 0, 1);
@@ -145,7 +183,7 @@ static __device__ void scatter_replies(const struct gpu_loop *g, struct turn *t,
 }
 
 static __device__ void scatter_and_post(const struct gpu_loop *g, struct block0 *b, struct turn *t,
-					struct bytes16 early)
+					const struct quick_bytes &early)
 {
 	uint64_t done_ns = globaltimer_ns();
 	uint32_t length;
@@ -156,6 +194,11 @@ static __device__ void scatter_and_post(const struct gpu_loop *g, struct block0 
 		return;
 	}
 	scatter_replies(g, t, b->links, &length, &status);
+	if (holds_back(g, t)) {
+		hold_batch(g, b, t, length, status, done_ns);
+		await_arrivals(g, t, ARRIVE_SENT);
+		return;
+	}
 	if (t->n > 0)
 		build_batch(g, b, t->request, t->n, length, status, b->carried.unread + t->n_staged,
 			    t->start_ns, done_ns);
@@ -175,7 +218,7 @@ static __device__ void relaunch(const struct gpu_loop *g, const struct turn *t)
 		return;
 	g->state->batch = (struct gpu_batch){};
 	g->state->published = 0;
-	g->state->arrived = 0;
+	g->state->arrived = g->state->stage_arrived = 0;
 	launch_again(g);
 }
 
@@ -186,19 +229,21 @@ static __global__ void __launch_bounds__(GPU_BLOCK, 2)
 	__shared__ struct turn t;
 	__shared__ struct block0 b;
 	uint32_t length;
-	struct bytes16 early = {};
+	struct quick_bytes early = {};
 	uint8_t status;
 
 	if (what & GPU_SEND && blockIdx.x == 0)
 		early = quick_read_reply(&g);
-	if (threadIdx.x == 0)
+	if (threadIdx.x == 0) {
 		t.before = before;
+		t.stored = false;
+	}
 	read_batch(&g, &t, &b);
 	if (blockIdx.x > 0) {
 		if (what & GPU_SEND && !t.stopped) {
 			if (!t.prebuilt)
 				scatter_replies(&g, &t, g.links, &length, &status);
-			report_arrival(&g);
+			report_arrival(&g.state->arrived);
 		}
 		if (what & GPU_WAIT && !t.stopped)
 			help_gather(&g, &t);
@@ -216,7 +261,10 @@ static __global__ void __launch_bounds__(GPU_BLOCK, 2)
 	 * graph. */
 	if (!(what & GPU_WAIT) && !t.stopped)
 		await_arrivals(&g, &t, ARRIVE_SENT);
-	store_carried(&g, &b);
+	if (!t.stored) {
+		__syncthreads();
+		store_carried(&g, &b, GPU_BLOCK);
+	}
 	if (!(what & GPU_WAIT) && threadIdx.x == 0)
 		relaunch(&g, &t);
 }

@@ -5,31 +5,26 @@
  *
  * The shortcut "quick" for a small request that comes alone: as soon as warp 0 of block 0 sees its
  * mark, the other warps fetch it. While it crosses the bus, warp 0 takes it from the ring and
- * builds its WQE and the header of its reply. After the model only the reply's bytes, its time and
- * the doorbell are left. A request that does not qualify goes the way of all batches. The state
- * table is in loop_kernels.cu.
+ * builds its WQE. After the model only the reply's bytes, its header and the doorbell are left. A
+ * request that does not qualify goes the way of all batches. The state table is in loop_kernels.cu.
  *
- *   warp 0        sees the mark    takes, builds               writes the header, rings
- *   other warps   wait         fetch ------------------- confirm, store
- *   barrier                  AHEAD                   VERDICT                  block
+ *   warp 0        sees the mark    takes, builds its WQE, publishes it
+ *   other warps   wait         fetch ---------------- confirm, store
+ *   barrier                  AHEAD                                 VERDICT
  */
 #ifndef AGENT_LOOP_QUICK_CUH
 #define AGENT_LOOP_QUICK_CUH
 
 #include "loop/loop_ahead.cuh"
 
-/* 16-byte loads that a thread has in flight. */
-#define QUICK_LOADS 2
-#define QUICK_STEP  ((GPU_BLOCK - WARP) * 16)  /* bytes that the fetching warps load at once */
-#define QUICK_MAX   (QUICK_LOADS * QUICK_STEP) /* bytes of the longest quick request */
-
-/* True when the batch is exactly the one request that is being fetched. */
-static __device__ bool is_quick(const struct turn *t)
+/* True when the batch is exactly the one request that is being fetched, or, if its model works in
+ * place, confirmed. */
+static __device__ bool is_quick(const struct gpu_loop *g, const struct turn *t)
 {
 	const struct gpu_request *r = &t->request[0];
 
-	return t->n == 1 && t->rows == 1 && r->length <= QUICK_MAX && !(r->flags & RING_HAS_CRC) &&
-	       is_first_request(&t->first, t);
+	return t->n == 1 && t->rows == 1 && (r->length <= QUICK_MAX || g->model.in_place) &&
+	       !(r->flags & RING_HAS_CRC) && is_first_request(&t->first, t);
 }
 
 /* A reply as far as thread 0 knows it before the model has run. */
@@ -50,18 +45,18 @@ static __device__ bool quick_build(const struct gpu_loop *g, struct agent_link *
 		return false;
 	reply->header = reply_header_at(link, r->slot);
 	reply->length = reply_length(g, r, &status);
-	if (status != RING_OK || (!r->in_place && (reply->length > GPU_BLOCK * 16 ||
-						   (uint64_t)g->model.output % 16 != 0)))
+	if (status != RING_OK ||
+	    (!r->in_place && !g->model.in_place &&
+	     (reply->length > QUICK_REPLY_MAX || (uint64_t)g->model.output % 16 != 0)))
 		return false;
 	build_wqe(link, r, reply->length, status, 0);
 	return true;
 }
 
 /* One thread: send the prebuilt reply. A barrier has made all its bytes visible. */
-static __device__ void quick_post(struct block0 *b, struct agent_link *link,
-				  struct ring_reply *header, uint64_t start_ns, uint64_t done_ns)
+static __device__ void quick_post(struct block0 *b, struct agent_link *link, uint64_t start_ns,
+				  uint64_t done_ns)
 {
-	header->done_ns = done_ns;
 	mlx5_ring(&link->queue, 1);
 	link->built = 0;
 	count_batch(&b->carried.stats, 1, done_ns - start_ns);
@@ -72,43 +67,85 @@ static __device__ void quick_take(const struct gpu_loop *g, struct block0 *b, st
 				  struct quick_reply *reply)
 {
 	struct gpu_request *r = &t->request[0];
-	bool quick;
+	bool quick, aged;
 
-	take_batch(g, b, t);
-	__syncwarp();
-	if (threadIdx.x == 0)
-		r->in_place = may_be_in_place(g, r);
-	__syncwarp();
-	quick = is_quick(t);
+	aged = take_batch(g, b, t);
+	quick = is_quick(g, t);
+	/* The fetching warps read the cancel word of a quick request. */
+	if (t->needs_recheck || (aged && !quick)) {
+		choose_rows(g, b, t, aged);
+		__syncwarp();
+		quick = is_quick(g, t);
+	}
 	__syncwarp();
 	if (threadIdx.x == 0) {
 		t->quick = quick;
 		t->prebuilt = t->answer_now = false;
-		r->in_place = quick && r->in_place;
+		r->in_place = quick && may_be_in_place(g, r);
 		if (quick) {
 			t->start_ns = g->state->start_ns = globaltimer_ns();
 			t->prebuilt = quick_build(g, &b->links[r->link], r, reply);
 			t->answer_now = t->prebuilt && r->in_place && t->answers_left > 0;
 			t->header = reply->header;
-			t->bytes = r->in_place ? 0 : reply->length;
+			t->reply_bytes = reply->length;
+			t->bytes = r->in_place || g->model.in_place ? 0 : reply->length;
 		}
 		if (quick && !t->answer_now)
-			publish_batch(g, t);
+			publish_batch(g, t, b->links);
 	}
-	barrier_sync<BARRIER_VERDICT>();
+	__syncwarp();
+	/* The rest of the turn changes nothing of it: store it while the payload is on its way. */
+	if (quick && !t->answer_now) {
+		store_carried(g, b, WARP);
+		if (threadIdx.x == 0)
+			t->stored = true;
+	}
 }
 
-/* The other warps of block 0: fetch the request while warp 0 takes it. <differs> becomes true when
- * the descriptor differs from what the request was taken for. Returns true when the helpers copy
- * the request ahead and it is the batch's first row. */
-static __device__ bool quick_fetch(const struct gpu_loop *g, const struct block0 *b, struct turn *t,
-				   bool *differs)
+/*
+ * One warp's part of fetching a request of at most <loads> * QUICK_STEP bytes, or of none if
+ * <length> is 0. Two lanes of a warp that <confirms> read the halves of the descriptor, and a third
+ * the cancel word if it <asks>. True when these differ from what was announced: then nothing was
+ * stored. All loads are on their way before one is waited for; so no branch may lie between them,
+ * at whose end the warp would wait.
+ */
+template <uint32_t loads>
+static __device__ bool quick_bring(const struct agent_link *link, const struct first_seen *a,
+				   bool confirms, bool asks, const uint8_t *from, uint8_t *to,
+				   uint32_t length)
 {
 	uint32_t at = (threadIdx.x - WARP) * 16, lane = threadIdx.x % WARP;
-	const struct gpu_request *r = &t->request[0];
+	struct bytes16 piece[loads], half;
+	uint64_t cancelled;
+	bool other;
+
+	half = read_quarter(descriptor_at(link, a->position), lane, confirms && lane < 2);
+	asks = asks && lane == 2;
+	cancelled = relaxed_sys(&link->cancels[asks ? a->slot : 0], asks);
+#pragma unroll
+	for (uint32_t i = 0; i < loads; i++)
+		piece[i] = read_16(from + at + i * QUICK_STEP, at + i * QUICK_STEP < length);
+	/* All lanes compare, so that all have waited for the loads. */
+	other = half.low != a->half[lane % 2].low || half.high != a->half[lane % 2].high;
+	other = lane < 2 ? confirms && other : asks && cancelled == a->position + 1;
+	if (__any_sync(ALL_LANES, other))
+		return true;
+#pragma unroll
+	for (uint32_t i = 0; i < loads; i++)
+		if (at + i * QUICK_STEP < length)
+			store_some(to + at + i * QUICK_STEP, piece[i],
+				   length - at - i * QUICK_STEP);
+	return false;
+}
+
+/* The other warps of block 0: fetch the announced request to where it belongs if it is quick, while
+ * warp 0 takes it; nothing else lies there. True in a warp that has read another descriptor than
+ * the one that was announced, or that it is cancelled. */
+static __device__ bool quick_fetch(const struct gpu_loop *g, const struct block0 *b, struct turn *t)
+{
 	const struct first_seen *a = &t->first;
-	struct bytes16 piece[QUICK_LOADS], half;
-	bool last = threadIdx.x >= GPU_BLOCK - WARP, mine, fits, small, other;
+	bool last = threadIdx.x >= GPU_BLOCK - WARP, confirms, asks, fits, small;
+	uint32_t warp_at = (threadIdx.x / WARP - 1) * WARP * 16, length;
 	const uint8_t *from;
 	uint8_t *to;
 
@@ -117,109 +154,134 @@ static __device__ bool quick_fetch(const struct gpu_loop *g, const struct block0
 	small = fits && a->length <= QUICK_MAX;
 	const struct agent_link *link = &b->links[fits ? a->link : 0];
 	from = payload_at(link, fits ? a->payload : 0);
-	/* Confirm with as few warps as possible, as loads of one line wait for each other. In the
-	 * reply's own place each warp writes only what it has confirmed itself. A large request is
-	 * confirmed by the last warp, while the first of these starts the helpers. */
-	if (small)
-		mine = threadIdx.x < 2 * WARP || (g->in_place && at - lane * 16 < a->length);
-	else
-		mine = fits && last;
-	mine = mine && lane < 2;
-	half = read_quarter(descriptor_at(link, a->position), lane, mine);
-#pragma unroll
-	for (uint32_t i = 0; i < QUICK_LOADS; i++)
-		piece[i] = read_16(from + at + i * QUICK_STEP,
-				   small && at + i * QUICK_STEP < a->length);
+	to = g->in_place ? reply_at(link, fits ? a->slot : 0) + sizeof(struct ring_reply)
+			 : (uint8_t *)g->model.input;
+	length = small && !(g->in_place && a->length > g->max_reply) ? a->length : 0;
+	/* Confirm and ask with as few warps as possible, as loads of one line wait for each other.
+	 * In the reply's own place each warp writes only what it has confirmed itself. A large
+	 * request is confirmed by the last warp, while the first of these starts the helpers. */
+	asks = small ? threadIdx.x < 2 * WARP : fits && last;
+	confirms = asks || (small && g->in_place && warp_at < length);
 	if (threadIdx.x == WARP && fits && !small)
 		ahead_start(g, t, from);
-	barrier_sync<BARRIER_VERDICT>();
-	/* All lanes compare, so that all have waited for the load. */
-	other = half_differs(r, half, lane);
-	*differs = __any_sync(ALL_LANES, mine & other);
-	if (!t->quick)
-		return last && !*differs && ahead_hit(t);
-	to = input_of(g, b->links, r).to;
-#pragma unroll
-	for (uint32_t i = 0; i < QUICK_LOADS; i++)
-		if (!*differs && at + i * QUICK_STEP < r->length)
-			store_some(to + at + i * QUICK_STEP, piece[i],
-				   r->length - at - i * QUICK_STEP);
-	return false;
+	return length > QUICK_LOADS_FEW * QUICK_STEP
+		       ? quick_bring<QUICK_LOADS>(link, a, confirms, asks, from, to, length)
+		       : quick_bring<QUICK_LOADS_FEW>(link, a, confirms, asks, from, to, length);
 }
 
-/* Thread 0, once a quick request is stored: write its header, and answer it if no model runs. If
- * its descriptor <differs>, the request is no longer quick and takes the whole turn. */
-static __device__ void quick_settle(struct block0 *b, struct turn *t,
-				    const struct quick_reply *reply, bool differs)
+/* Thread 0: a request whose descriptor or cancel word <differs> is no longer quick and takes the
+ * whole turn, unless it was cancelled. */
+static __device__ void quick_withdraw(const struct gpu_loop *g, const struct block0 *b,
+				      struct turn *t)
 {
 	struct gpu_request *r = &t->request[0];
 
-	if (differs) {
-		t->quick = t->prebuilt = r->in_place = false;
+	t->quick = t->prebuilt = t->stored = r->in_place = false;
+	recheck(g, b, r, true);
+	if (r->status == RING_OK)
 		return;
-	}
-	if (t->prebuilt)
-		write_header(reply->header, r, reply->length, b->carried.unread, t->start_ns,
-			     t->start_ns);
-	if (t->answer_now) {
-		quick_post(b, &b->links[r->link], reply->header, t->start_ns, globaltimer_ns());
-		t->answers_left--;
-	}
+	r->row = GPU_NO_ROW;
+	t->rows = 0;
 }
 
-/* Block 0: wait for a batch. On return a quick batch is gathered already, and answered already if
- * no model runs. Returns true in some thread when the payload that the helpers copied ahead is the
- * batch's first row. */
-static __device__ bool quick_wait(const struct gpu_loop *g, struct block0 *b, struct turn *t)
+/* Thread 0: answer a quick request on which nothing runs. */
+static __device__ void quick_answer(struct block0 *b, struct turn *t,
+				    const struct quick_reply *reply)
+{
+	const struct gpu_request *r = &t->request[0];
+	uint64_t now = globaltimer_ns();
+
+	write_header(reply->header, r, reply->length, b->carried.unread, t->start_ns, now);
+	quick_post(b, &b->links[r->link], t->start_ns, now);
+	t->answers_left--;
+}
+
+/* Results of quick_wait(). */
+enum quick_result { QUICK_DONE, QUICK_NOT, QUICK_NOT_HIT };
+
+/* Block 0: wait for a batch. QUICK_DONE: it is quick, and gathered already; so far no other thread
+ * needs to know. Otherwise it is a batch, or the wait was stopped; QUICK_NOT_HIT, in some thread:
+ * the payload that the helpers copied ahead is the batch's first row. */
+static __device__ enum quick_result quick_wait(const struct gpu_loop *g, struct block0 *b,
+					       struct turn *t)
 {
 	struct quick_reply reply = {};
-	bool differs, answer_now, hit = false;
+	bool differs, any_differs;
 
-	do {
+	for (;;) {
 		differs = false;
 		if (threadIdx.x < WARP)
 			quick_take(g, b, t, &reply);
 		else
-			hit = quick_fetch(g, b, t, &differs);
+			differs = quick_fetch(g, b, t);
+		any_differs = barrier_or<BARRIER_VERDICT>(differs);
 		if (!t->quick)
-			return hit;
-		answer_now = t->answer_now;
-		differs = __syncthreads_or(differs);
+			return threadIdx.x >= GPU_BLOCK - WARP && !differs && ahead_hit(t)
+				       ? QUICK_NOT_HIT
+				       : QUICK_NOT;
+		if (any_differs)
+			break;
+		if (!t->answer_now)
+			return QUICK_DONE;
 		if (threadIdx.x == 0)
-			quick_settle(b, t, &reply, differs);
+			quick_answer(b, t, &reply);
 		__syncwarp();
-	} while (answer_now && !differs);
-	return false;
+	}
+	__syncthreads(); /* all have read <quick> */
+	if (threadIdx.x == 0)
+		quick_withdraw(g, b, t);
+	return QUICK_NOT;
 }
 
 /* --- behind the model --------------------------------------------------------------------------
  */
 
-/* Load the thread's 16 bytes of the reply before it is known whether the batch is quick: the load
- * overlaps the others at the beginning of a turn. */
-static __device__ struct bytes16 quick_read_reply(const struct gpu_loop *g)
+/* A thread's part of a quick reply. */
+struct quick_bytes {
+	struct bytes16 part[QUICK_REPLY_LOADS];
+};
+
+/* Load the thread's part of the reply before it is known whether the batch is quick: the loads
+ * overlap the others at the beginning of a turn. */
+static __device__ struct quick_bytes quick_read_reply(const struct gpu_loop *g)
 {
 	const struct agent_model_gpu *m = &g->model;
 	/* A model whose replies are as long as their requests has no room for longer ones. */
 	uint32_t length =
 		m->reply_lengths == NULL ? m->reply_length : min(g->max_request, g->max_reply);
+	bool wanted = g->reply_known && !m->in_place && (uint64_t)m->output % 16 == 0;
 	uint32_t at = threadIdx.x * 16;
+	const uint8_t *from = (const uint8_t *)m->output + at;
+	struct quick_bytes early = {};
 
-	return read_16((const uint8_t *)m->output + at,
-		       g->reply_known && (uint64_t)m->output % 16 == 0 && at < length);
+	early.part[0] = read_16(from, wanted && at < length);
+	if (length > QUICK_REPLY_STEP) {
+#pragma unroll
+		for (uint32_t i = 1; i < QUICK_REPLY_LOADS; i++)
+			early.part[i] = read_16(from + i * QUICK_REPLY_STEP,
+						wanted && at + i * QUICK_REPLY_STEP < length);
+	}
+	return early;
 }
 
-/* Block 0: write the bytes of a prebuilt reply, and ring. */
-static __device__ void quick_send(struct block0 *b, struct turn *t, struct bytes16 early,
+/* Block 0: write the bytes of a prebuilt reply and its header, and ring. */
+static __device__ void quick_send(struct block0 *b, struct turn *t, const struct quick_bytes &early,
 				  uint64_t done_ns)
 {
+	uint8_t *to = (uint8_t *)(t->header + 1);
 	uint32_t at = threadIdx.x * 16;
 
-	if (at < t->bytes)
-		store_some((uint8_t *)(t->header + 1) + at, early, t->bytes - at);
+#pragma unroll
+	for (uint32_t i = 0; i < QUICK_REPLY_LOADS; i++, at += QUICK_REPLY_STEP)
+		if (at < t->bytes)
+			store_some(to + at, early.part[i], t->bytes - at);
+	/* The last thread seldom has other bytes to write. */
+	if (threadIdx.x == GPU_BLOCK - 1)
+		write_header(t->header, &t->request[0], t->reply_bytes, b->carried.unread,
+			     t->start_ns, done_ns);
 	__syncthreads();
 	if (threadIdx.x == 0)
-		quick_post(b, &b->links[t->request[0].link], t->header, t->start_ns, done_ns);
+		quick_post(b, &b->links[t->request[0].link], t->start_ns, done_ns);
 	__syncthreads();
 }
 

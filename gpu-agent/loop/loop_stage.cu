@@ -3,12 +3,20 @@
  * The kernel of the shortcut "staged". It runs beside the model: it takes the requests that have
  * come since the running batch was taken, and copies their payloads across the bus to a buffer on
  * the GPU. The next turn copies them from there at the GPU's own speed. It never waits for
- * requests, because the next turn would wait for it. The state table is in loop_kernels.cu.
+ * requests, because the next turn would wait for it. Before, it sends the replies of the last batch
+ * if the turn has put them aside. The state table is in loop_kernels.cu.
  *
  * Only block 0 has the links; no turn runs at the same time. The running batch stays as it is: its
  * replies are posted first, so WQEs of staged requests are counted apart (agent_link.staged).
  */
 #include "loop/loop_gather.cuh"
+
+/* Block 0: wait until every helper of the stage has reported <arrival>; the stages of a graph are
+ * as many as its turns. */
+static __device__ void await_stage(const struct gpu_loop *g, const struct turn *t, uint32_t arrival)
+{
+	await_steps(&g->state->stage_arrived, ARRIVE_STAGED * t->before + arrival);
+}
 
 /* Warp 0: take what is there, without waiting. WQEs of the running batch are put aside meanwhile.
  */
@@ -22,6 +30,7 @@ static __device__ void take_staged(const struct gpu_loop *g, struct block0 *b, s
 	}
 	if (lane == 0) {
 		t->n = 0;
+		t->soonest_us = UINT32_MAX;
 		t->first_fetched = false;
 	}
 	__syncwarp();
@@ -70,12 +79,69 @@ static __device__ void confirm_staged(const struct gpu_loop *g, const struct blo
 	if (!any_differs(t, half))
 		return;
 	/* The helpers have read <staged>, so it may be written. */
-	await_arrivals(g, t, ARRIVE_STAGED);
+	await_stage(g, t, ARRIVE_STAGED);
 	if (threadIdx.x < t->n) {
 		reread_descriptor(g, &b->links[r->link], r);
 		r->stage = 0;
 		g->staged[threadIdx.x] = *r;
 	}
+}
+
+/* The helpers copy the replies that the turn has put aside to where the RNIC reads them. */
+static __device__ void copy_held(const struct gpu_loop *g, struct turn *t,
+				 const struct agent_link *links, uint32_t n)
+{
+	const struct gpu_request *r = &t->request[threadIdx.x];
+	struct span mine = {};
+
+	if (threadIdx.x < n)
+		mine = (struct span){
+			.from = g->hold + threadIdx.x * g->hold_stride,
+			.to = reply_at(&links[r->link], r->slot) + sizeof(struct ring_reply),
+			.length = r->status == RING_OK ? r->reply_bytes : 0,
+		};
+	if (gridDim.x == 1)
+		copy_spans(&t->spans, n, mine, 0, 1);
+	else if (blockIdx.x > 0)
+		copy_spans(&t->spans, n, mine, blockIdx.x - 1, gridDim.x - 1);
+}
+
+/* All blocks: send the replies that the turn has put aside. WQEs of the running batch are not built
+ * yet; their number is put aside meanwhile. */
+static __device__ void send_held(const struct gpu_loop *g, struct block0 *b, struct turn *t)
+{
+	uint32_t i = threadIdx.x, n = g->held != NULL ? g->state->n_held : 0, running = 0;
+	struct gpu_request *r = &t->request[i];
+
+	__syncthreads(); /* the block has read its copy of the batch */
+	copy_words(t->request, g->held, n);
+	__syncthreads();
+	copy_held(g, t, blockIdx.x == 0 ? b->links : g->links, n);
+	if (blockIdx.x > 0) {
+		report_arrival(&g->state->stage_arrived);
+		return;
+	}
+	if (n == 0)
+		return;
+	if (i < g->n_links) {
+		running = b->links[i].built;
+		b->links[i].built = b->links[i].held;
+		b->links[i].held = 0;
+	}
+	__syncthreads();
+	uint8_t status = i < n ? r->status : RING_OK;
+	uint64_t start_ns = g->state->held_start_ns, done_ns = g->state->held_done_ns;
+
+	build_batch(g, b, t->request, n, i < n ? r->reply_bytes : 0, status,
+		    b->carried.unread + g->state->batch.n, start_ns, done_ns);
+	await_stage(g, t, ARRIVE_HELD);
+	ring_batch(g, b);
+	count_replies(&b->carried.stats, n, status, done_ns - start_ns);
+	if (i < g->n_links)
+		b->links[i].built = running;
+	if (i == 0)
+		g->state->n_held = 0;
+	__syncthreads();
 }
 
 static __global__ void __launch_bounds__(GPU_BLOCK)
@@ -89,8 +155,13 @@ static __global__ void __launch_bounds__(GPU_BLOCK)
 		t.before = before;
 	if (blockIdx.x == 0)
 		read_batch(&g, &t, &b);
-	if (g.state->batch.stopped)
+	__syncthreads();
+	send_held(&g, &b, &t);
+	if (g.state->batch.stopped) {
+		if (blockIdx.x == 0)
+			store_carried(&g, &b, GPU_BLOCK);
 		return;
+	}
 	if (blockIdx.x > 0) {
 		await_published(&g, &t, PUBLISH_STAGED);
 		if (threadIdx.x == 0)
@@ -99,7 +170,7 @@ static __global__ void __launch_bounds__(GPU_BLOCK)
 		copy_words(t.request, g.staged, t.n);
 		__syncthreads();
 		copy_staged(&g, &t, g.links);
-		report_arrival(&g);
+		report_arrival(&g.state->stage_arrived);
 		return;
 	}
 	if (threadIdx.x < WARP)
@@ -110,7 +181,8 @@ static __global__ void __launch_bounds__(GPU_BLOCK)
 	half = read_half(&b, &t);
 	copy_staged(&g, &t, b.links);
 	confirm_staged(&g, &b, &t, half);
-	store_carried(&g, &b);
+	__syncthreads();
+	store_carried(&g, &b, GPU_BLOCK);
 }
 
 extern "C" cudaError_t gpu_stage(const struct gpu_loop *loop, unsigned int blocks,

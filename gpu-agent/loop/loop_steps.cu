@@ -378,7 +378,7 @@ static __device__ void steps_publish(const struct gpu_loop *g, const struct gpu_
 		g->state->start_ns = globaltimer_ns();
 		b->carried.stats.batches += x->rows > 0;
 	}
-	store_carried(g, b);
+	store_carried(g, b, GPU_BLOCK);
 }
 
 static __global__ void __launch_bounds__(GPU_BLOCK)

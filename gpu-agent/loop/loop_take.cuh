@@ -16,6 +16,9 @@
 #define IN_PLACE_MIN (64u << 10)
 /* Read the cancel word of a request that may have waited longer than this. */
 #define CANCEL_AGE_NS 20000
+/* No batch takes longer from its last poll until its rows are chosen: deadlines that lie further
+ * ahead need not be looked at one by one. */
+#define CHOICE_NS 100000
 
 /* Lanes that read a mark: the last of each descriptor's four. */
 #define MARK_LANES 0x88888888u
@@ -59,32 +62,41 @@ static __device__ void reread_descriptor(const struct gpu_loop *g, const struct 
 	parse_descriptor(g, link, first, second, r);
 }
 
-/* Warp 0: announce the first request of a batch as soon as lane <lead> sees its mark, so that
+/*
+ * Warp 0: announce the first request of a batch as soon as lane <lead> sees its mark, so that
  * others fetch it while it is taken. Half of the descriptor may still be old: what they read must
- * at least lie within the payload region. */
-static __device__ void announce_first(const struct gpu_loop *g, const struct block0 *b,
-				      struct turn *t, struct bytes16 seen, uint32_t lead,
-				      uint32_t l)
+ * at least lie within the payload region. <half> gets what was read. Returns, on lane <lead>,
+ * whether slot, length and payload fit.
+ */
+static __device__ bool announce_first(const struct gpu_loop *g, const struct agent_link *link,
+				      uint32_t link_number, struct turn *t, struct bytes16 seen,
+				      uint32_t lead, struct bytes16 half[2])
 {
-	uint64_t what = __shfl_sync(ALL_LANES, seen.low, lead & ~(QUARTERS - 1));
-	uint64_t where = __shfl_sync(ALL_LANES, seen.low, (lead & ~(QUARTERS - 1)) + 1);
-	uint32_t slot = (uint32_t)what, length = (uint32_t)(what >> 32), payload = (uint32_t)where;
-	const struct agent_link *link = &b->links[l];
-	bool fits =
-		slot < link->slot_count && length <= g->max_request &&
-		ring_payload_fits(slot, payload, length, link->stride, link->room_at, link->room);
+	uint32_t from = lead & ~(QUARTERS - 1), slot, length, payload;
+	bool fits;
 
+	half[0].low = __shfl_sync(ALL_LANES, seen.low, from);
+	half[1].low = __shfl_sync(ALL_LANES, seen.low, from + 1);
+	half[0].high = __shfl_sync(ALL_LANES, seen.high, from);
+	half[1].high = __shfl_sync(ALL_LANES, seen.high, from + 1);
+	slot = (uint32_t)half[0].low;
+	length = (uint32_t)(half[0].low >> 32);
+	payload = (uint32_t)half[1].low;
+	fits = slot < link->slot_count && length <= g->max_request &&
+	       ring_payload_fits(slot, payload, length, link->stride, link->room_at, link->room);
 	__syncwarp(); /* all lanes have read first.announced */
 	if (threadIdx.x == lead)
 		t->first = (struct first_seen){
 			.announced = true,
-			.link = fits ? l : GPU_NO_LINK,
+			.link = fits ? link_number : GPU_NO_LINK,
 			.slot = slot,
 			.length = length,
 			.payload = payload,
 			.position = seen.high - 1,
+			.half = {half[0], half[1]},
 		};
 	barrier_sync<BARRIER_AHEAD>();
+	return fits;
 }
 
 /* Warp 0: announce that there is no first request to fetch. */
@@ -178,26 +190,79 @@ static __device__ bool make_request(const struct gpu_loop *g, const struct poll_
 	return good;
 }
 
+static __device__ uint32_t deadline_of(const struct gpu_request *r)
+{
+	return r->deadline_us != 0 ? r->deadline_us : UINT32_MAX;
+}
+
+/*
+ * Warp 0: announce and take the only request that a look has found, the first of a batch; lane
+ * <lead> has read its mark. It does what announce_first(), make_request() and add_requests() do,
+ * with one lane and few words between the warp's lanes: most requests come alone, and each step is
+ * a trip through shared memory.
+ */
+static __device__ void take_only(const struct gpu_loop *g, struct block0 *b, struct turn *t,
+				 const struct poll_lane *p, struct bytes16 seen, uint32_t lead,
+				 uint64_t now)
+{
+	struct agent_link *link = p->link;
+	struct bytes16 half[2];
+	bool fits = announce_first(g, link, p->link_number, t, seen, lead, half);
+
+	if (threadIdx.x == lead) {
+		struct gpu_request r = {
+			.sequence = seen.high,
+			.seen_ns = now,
+			.slot = (uint32_t)half[0].low,
+			.length = (uint32_t)(half[0].low >> 32),
+			.deadline_us = (uint32_t)half[1].high,
+			.crc32 = (uint32_t)(half[1].high >> 32),
+			.payload = (uint32_t)half[1].low,
+			.reply = (uint32_t)(half[1].low >> 32),
+			.link = p->link_number,
+			.flags = (uint32_t)(half[0].high >> 32),
+			.status = RING_OK,
+		};
+
+		/* Half of the descriptor may have been old: read it again before the request is
+		 * called bad. */
+		if (!fits || r.length < g->min_request)
+			reread_descriptor(g, link, &r);
+		link->position++;
+		if (r.slot != GPU_NO_SLOT) {
+			t->request[0] = r;
+			t->n = 1;
+			t->soonest_us = deadline_of(&r);
+			t->needs_recheck = r.status != RING_OK || r.flags != 0;
+			link->built = 1;
+		} else {
+			b->carried.stats.bad++;
+		}
+	}
+	__syncwarp();
+}
+
 /* Add the request of each <good> lane to the batch; <takers> have taken one, good or not. */
 static __device__ void add_requests(struct block0 *b, struct turn *t, const struct poll_lane *p,
 				    struct gpu_request *r, uint32_t takers, bool good)
 {
-	uint32_t added = __ballot_sync(ALL_LANES, good);
+	uint32_t added = __ballot_sync(ALL_LANES, good), soonest;
 
 	if (good) {
 		r->ahead = p->link->built + __popc(added & p->lower_lanes & p->link_lanes);
 		r->row = t->n + __popc(added & p->lower_lanes);
 		t->request[r->row] = *r;
-		if (r->status != RING_OK || r->deadline_us != 0 || r->flags != 0)
+		if (r->status != RING_OK || r->flags != 0)
 			t->needs_recheck = true;
 	}
-	__syncwarp();
+	soonest = __reduce_min_sync(ALL_LANES, good ? deadline_of(r) : UINT32_MAX);
 	if (p->has_link && p->offset == 0 && p->part == 0) {
 		p->link->position += __popc(takers & p->link_lanes);
 		p->link->built += __popc(added & p->link_lanes);
 	}
 	if (threadIdx.x == 0) {
 		t->n += __popc(added);
+		t->soonest_us = min(t->soonest_us, soonest);
 		b->carried.stats.bad += __popc(takers) - __popc(added);
 	}
 	__syncwarp();
@@ -213,9 +278,9 @@ static __device__ uint32_t poll_descriptors(const struct gpu_loop *g, struct blo
 					    uint64_t now, uint32_t *stop, bool may_wait)
 {
 	struct poll_lane p = poll_lane_of(g, b, base, shift);
-	uint32_t there, takers, missed = 0;
+	uint32_t there, lead, takers, missed = 0;
 	struct gpu_request r = {};
-	struct bytes16 seen;
+	struct bytes16 seen, half[2];
 	bool mine, good;
 	uint8_t op_own;
 
@@ -234,8 +299,14 @@ static __device__ uint32_t poll_descriptors(const struct gpu_loop *g, struct blo
 		__syncwarp();
 		return 0;
 	}
+	lead = __ffs(there) - 1;
+	if (may_wait && t->n == 0 && !t->first.announced && there == 1u << lead &&
+	    (lead / QUARTERS & ((1u << shift) - 1)) == 0) {
+		take_only(g, b, t, &p, seen, lead, now);
+		return shift == 0 ? POLL_MORE : 0;
+	}
 	if (may_wait && !t->first.announced)
-		announce_first(g, b, t, seen, __ffs(there) - 1, p.link_number);
+		announce_first(g, p.link, p.link_number, t, seen, lead, half);
 	mine = takes_request(g, t, &p, there, mine);
 	takers = __ballot_sync(ALL_LANES, mine);
 	good = make_request(g, &p, seen, now, mine, &r);
@@ -359,6 +430,8 @@ static __device__ bool poll_until_batch(const struct gpu_loop *g, struct block0 
 		b->carried.last_poll = missed == 0 ? now : last_poll;
 		t->left_some = missed != 0;
 		b->carried.unread = unread_left(b->carried.unread, t->n - first, missed, left);
+		if (t->n > 0 && now + CHOICE_NS - t->request[0].seen_ns > t->soonest_us * 1000ull)
+			t->needs_recheck = true;
 	}
 	return now - last_poll > CANCEL_AGE_NS;
 }
@@ -395,7 +468,7 @@ static __device__ void recheck(const struct gpu_loop *g, const struct block0 *b,
 		r->status = RING_EXPIRED;
 }
 
-/* Number the rows of the requests that run; the others get none. */
+/* Warp 0: number the rows of the requests that run; the others get none. */
 static __device__ void choose_rows(const struct gpu_loop *g, const struct block0 *b, struct turn *t,
 				   bool aged)
 {
@@ -440,7 +513,8 @@ static __device__ void begin_with_staged(const struct gpu_loop *g, struct block0
 	__syncwarp();
 }
 
-static __device__ void take_batch(const struct gpu_loop *g, struct block0 *b, struct turn *t)
+/* Warp 0. Returns whether cancel words must be read (poll_until_batch()). */
+static __device__ bool take_batch(const struct gpu_loop *g, struct block0 *b, struct turn *t)
 {
 	bool aged;
 
@@ -448,6 +522,7 @@ static __device__ void take_batch(const struct gpu_loop *g, struct block0 *b, st
 		b->carried.first_link =
 			b->carried.first_link + 1 < g->n_links ? b->carried.first_link + 1 : 0;
 		t->n = 0;
+		t->soonest_us = UINT32_MAX;
 		t->needs_recheck = t->any_crc = t->first.announced = false;
 	}
 	__syncwarp();
@@ -459,13 +534,13 @@ static __device__ void take_batch(const struct gpu_loop *g, struct block0 *b, st
 	__syncwarp();
 	if (!t->first.announced)
 		announce_none(t);
-	if (t->needs_recheck || aged)
-		choose_rows(g, b, t, aged);
-	else if (threadIdx.x == 0)
+	if (threadIdx.x == 0) {
+		if (t->stopped)
+			t->n = 0;
 		t->rows = t->n;
+	}
 	__syncwarp();
-	if (threadIdx.x == 0 && t->stopped)
-		t->n = t->rows = 0;
+	return aged;
 }
 
 #endif

@@ -4,8 +4,9 @@
  * min_request, bytes of the shortest; delay_us, us of work per request, for tests that need a slow
  * worker; batch_us, us per batch; sleep=1, the CPU sleeps for these times, as a host does beside
  * its GPU; fail_every=N, each N-th request gets an error; kernel=1, on a GPU a kernel copies the
- * request, as a model that computes something would, instead of sending the input; datatype, the
- * datatype of the one tensor that requests and replies are, UINT8 if not given.
+ * request, as a model that computes something would, instead of sending the input; in_place=1, it
+ * does so where requests and replies lie; datatype, the datatype of the one tensor that requests
+ * and replies are, UINT8 if not given.
  */
 #include "models/arguments.h"
 #include "models/echo_cuda.h"
@@ -24,7 +25,7 @@
 #define ECHO_DATATYPE_SIZE   16
 
 struct echo {
-	uint32_t delay_us, batch_us, sleep, fail_every, kernel;
+	uint32_t delay_us, batch_us, sleep, fail_every, kernel, in_place;
 	uint32_t requests; /* since the last one that failed */
 	char datatype[ECHO_DATATYPE_SIZE];
 };
@@ -68,6 +69,7 @@ static int echo_open(const char *arguments, uint32_t max_batch, struct agent_mod
 {
 	uint32_t max_request = ECHO_REQUEST_DEFAULT, min_request = 0;
 	uint32_t delay_us = 0, batch_us = 0, asleep = 0, fail_every = 0, kernel = 0;
+	uint32_t in_place = 0;
 	char datatype[ARGUMENT_TEXT_SIZE] = "UINT8";
 	const struct argument table[] = {
 		{.key = "max_request", .number = &max_request, .min = 1, .max = ECHO_REQUEST_MAX},
@@ -77,6 +79,7 @@ static int echo_open(const char *arguments, uint32_t max_batch, struct agent_mod
 		{.key = "sleep", .number = &asleep, .max = 1},
 		{.key = "fail_every", .number = &fail_every, .max = UINT32_MAX},
 		{.key = "kernel", .number = &kernel, .max = 1},
+		{.key = "in_place", .number = &in_place, .max = 1},
 		{.key = "datatype", .text = datatype},
 	};
 	struct echo *echo;
@@ -91,6 +94,10 @@ static int echo_open(const char *arguments, uint32_t max_batch, struct agent_mod
 			 min_request, max_request);
 		return -EINVAL;
 	}
+	if (in_place && !kernel) {
+		snprintf(error, error_size, "in_place=1: needs kernel=1, which works in place");
+		return -EINVAL;
+	}
 	echo = calloc(1, sizeof(*echo));
 	if (echo == NULL) {
 		snprintf(error, error_size, "out of memory");
@@ -101,6 +108,7 @@ static int echo_open(const char *arguments, uint32_t max_batch, struct agent_mod
 	echo->sleep = asleep;
 	echo->fail_every = fail_every;
 	echo->kernel = kernel;
+	echo->in_place = in_place;
 	/* One that is cut is no datatype either: the agent refuses it by name. */
 	snprintf(echo->datatype, sizeof(echo->datatype), "%.*s", ECHO_DATATYPE_SIZE - 1, datatype);
 	*shape = (struct agent_model_shape){
@@ -140,6 +148,7 @@ static int echo_capture(void *state, struct agent_model_gpu *gpu, char *error, s
 
 	gpu->reply_lengths = gpu->lengths;
 	gpu->statuses = NULL;
+	gpu->in_place = echo->in_place;
 	if (echo->kernel) {
 		int ret = echo_cuda_copy(gpu, error, error_size);
 

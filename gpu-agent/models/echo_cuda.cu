@@ -35,12 +35,37 @@ static __global__ void echo_copy(struct agent_model_gpu gpu)
 		to[i] = from[i];
 }
 
+/* Copies where requests and replies lie. Of a reply's last unit only its own bytes are written. */
+static __global__ void echo_copy_in_place(struct agent_model_gpu gpu)
+{
+	uint32_t row = blockIdx.y;
+
+	if (row >= *gpu.rows)
+		return;
+	const uint4 *from = (const uint4 *)gpu.requests[row];
+	uint4 *to = (uint4 *)gpu.replies[row];
+	uint32_t length = gpu.lengths[row];
+
+	for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i * 16 < length;
+	     i += gridDim.x * blockDim.x) {
+		uint4 unit = from[i];
+
+		if (i * 16 + 16 <= length)
+			to[i] = unit;
+		else
+			for (uint32_t b = 0; b < length % 16; b++)
+				((uint8_t *)&to[i])[b] = ((const uint8_t *)&unit)[b];
+	}
+}
+
 extern "C" int echo_cuda_copy(const struct agent_model_gpu *gpu, char *error, size_t size)
 {
 	uint32_t blocks = gpu->input_stride / 4096 + 1;
 
-	echo_copy<<<dim3(blocks < 64 ? blocks : 64, gpu->max_batch), 256, 0,
-		    (cudaStream_t)gpu->stream>>>(*gpu);
+	dim3 grid(blocks < 64 ? blocks : 64, gpu->max_batch);
+
+	(gpu->in_place ? echo_copy_in_place
+		       : echo_copy)<<<grid, 256, 0, (cudaStream_t)gpu->stream>>>(*gpu);
 	cudaError_t ret = cudaGetLastError();
 
 	if (ret == cudaSuccess)

@@ -13,7 +13,8 @@ extern "C" {
 int echo_cuda_delay(const struct agent_model_gpu *gpu, uint32_t batch_us, uint32_t delay_us,
 		    char *error, size_t size);
 
-/* Record a kernel that copies input to output. 0, or -errno and <error>. */
+/* Record a kernel that copies requests to replies: from input to output, or, if gpu->in_place, from
+ * where they lie to where they go. 0, or -errno and <error>. */
 int echo_cuda_copy(const struct agent_model_gpu *gpu, char *error, size_t size);
 
 #ifdef __cplusplus

@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 /* Plug-ins of ABI 2, which has no describe(), of ABI 3, which has no step(), and of ABI 4, whose
- * step() runs on CPUs only, are loaded, too. */
+ * step() runs on CPUs only and which cannot work in place, are loaded, too. */
 #define AGENT_MODEL_ABI    5
 #define AGENT_MODEL_SYMBOL "agent_model"
 
@@ -99,6 +99,18 @@ struct agent_model_gpu {
 	/* Written by the model's work for every row that is NEW or NEXT. 1: pieces follow; none is
 	 * sent now if the reply's length is 0. 0: this is the last one. */
 	uint32_t *row_more;
+	/*
+	 * Rows in place. A model that reads the request of row i at requests[i] and writes its reply
+	 * to replies[i] sets <in_place>: then nothing is copied for it, and <input> and <output> are
+	 * not used. Both are arrays on the GPU, new for every batch. What they point to is memory of
+	 * the host that the GPU reads and writes across the bus, so read once and write once, 16
+	 * bytes a thread; small requests may have been brought to the GPU. Addresses are multiples
+	 * of 64. A request has lengths[i] bytes, and readable memory up to a multiple of 16; of a
+	 * reply only its own bytes may be written, max_reply at most.
+	 */
+	const void *const *requests;
+	void *const *replies;
+	uint32_t in_place; /* 0 or 1 */
 };
 
 #define AGENT_MODEL_TENSORS_MAX 16

@@ -56,6 +56,7 @@ struct mlx5_queue send_queue_view(const struct send_queue *q)
 		.wqe_count = q->count,
 		.cqe_count = q->count,
 		.qpn = q->qpn,
+		.bell_counts = true,
 	};
 }
 
@@ -65,9 +66,9 @@ bool send_queue_update(struct send_queue *q)
 
 	if (bell != q->rung) {
 		q->rung = bell;
-		/* The record holds the position; the doorbell only says that it has changed (a NIC
-		 * does the same). */
-		q->producer = be32toh(__atomic_load_n(&q->record[1], __ATOMIC_ACQUIRE));
+		/* Not from the record, which a NIC would read: a poster's fence before the doorbell
+		 * covers the WQEs that the doorbell counts, and the record may count more. */
+		q->producer = mlx5_bell_counter(bell);
 	}
 	return q->next != q->producer;
 }

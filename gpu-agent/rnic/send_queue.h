@@ -19,7 +19,7 @@ struct send_queue {
 	uint32_t count;    /* of WQEs and of CQEs; power of two */
 	uint32_t qpn;      /* QPN that WQEs must name */
 	uint64_t rung;     /* last doorbell value seen */
-	uint16_t producer; /* from the doorbell record */
+	uint16_t producer; /* from the doorbell */
 	uint16_t next;     /* WQE to read next; advanced by the engine */
 	uint32_t cq_index;
 };
@@ -44,7 +44,7 @@ static inline bool send_queue_rings(const struct send_queue *q)
 	return __atomic_load_n(q->doorbell, __ATOMIC_ACQUIRE) != q->rung;
 }
 
-/* Read the doorbell and its record. True if there are WQEs to read. */
+/* Read the doorbell. True if there are WQEs to read. */
 bool send_queue_update(struct send_queue *q);
 
 /*

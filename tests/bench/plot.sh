@@ -144,14 +144,14 @@ draw_conntrack_traffic() {
         "'' using 0:1:(sprintf('%.1f', \$1)) with labels offset 3,0.7"
 }
 
-# gpu_panel FILE TITLE MODEL
+# gpu_panel FILE TITLE MODEL PEER
 gpu_panel() {
     local sizes='{"64b": 64, "1kib": 1024, "16kib": 16384, "256kib": 262144, "588kib": 602112,
         "1mib": 1048576, "4mib": 4194304}[.]'
     series "$1" "^$3_p50_us_(?<x>[0-9a-z]+)\$" "$sizes" >"$work/$3"
-    series "$1" "^cpu_mediated_$3_p50_us_(?<x>[0-9a-z]+)\$" "$sizes" >"$work/peer_$3"
+    series "$1" "^$4_p50_us_(?<x>[0-9a-z]+)\$" "$sizes" >"$work/peer_$3"
     add_curve "$work/$3" 1 "posted by the GPU"
-    add_curve "$work/peer_$3" 2 "mediated by a CPU"
+    add_curve "$work/peer_$3" 2 "mediated by a CPU, the strongest peer"
     panel "$2"
 }
 
@@ -162,18 +162,18 @@ draw_gpu() {
         set xtics ("64 B" 64, "1 KiB" 1024, "16 KiB" 16384, "256 KiB" 262144, "4 MiB" 4194304)
         set xlabel "bytes of request and of reply"
         set ylabel "p50, us, mark in the ring to doorbell"'
-    gpu_panel "$1" "nothing to run" nothing
-    gpu_panel "$1" "a kernel that copies" echo
+    gpu_panel "$1" "gather, a kernel, scatter" echo strongest_peer
+    gpu_panel "$1" "a kernel in place" in_place peer_in_place_in_place
 }
 
 draw_gpu_models() {
     begin "$1" 1040 2
     jq -r '. as $f | ["mlp", "superres", "squeezenet", "resnet50"][] | . as $m
-        | [$m] + [("", "cpu_mediated_", "plain_", "http_") | $f.metrics["\(.)\($m)_p50_us"]]
+        | [$m] + [("", "strongest_peer_", "plain_", "http_") | $f.metrics["\(.)\($m)_p50_us"]]
         | map(. // "nan" | tostring) | join(" ")' "$1" >"$work/models"
     jq -r '. as $f | ["mlp", "superres", "squeezenet", "resnet50"][] | . as $m
         | $f.metrics["\($m)_alone_us"] as $alone
-        | [$m] + [("", "cpu_mediated_") | $f.metrics["\(.)\($m)_p50_us"] - $alone]
+        | [$m] + [("", "strongest_peer_") | $f.metrics["\(.)\($m)_p50_us"] - $alone]
         | map(tostring) | join(" ")' "$1" >"$work/overheads"
     echo 'set style data histogram
         set style histogram clustered gap 1

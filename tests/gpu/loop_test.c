@@ -86,16 +86,68 @@ static void answers_by_a_kernel(struct rig *rig)
 /* Sizes around the bytes that a block has in flight, and those that it copies in one step. */
 static void answers_large_ones_by_a_kernel(struct rig *rig)
 {
-	static const uint32_t lengths[] = {1, 4095, 4096, 4097, 7167, 7168, 7169, 9000};
+	static const uint32_t lengths[] = {1,     4095,  4096,  4097,  7167,  7168,  7169, 9000,
+					   16383, 16384, 16385, 17919, 17920, 17921, 19000};
 
 	if (!begin(rig,
-		   (struct rig_params){.arguments = "max_request=9000,kernel=1", .max_batch = 2}))
+		   (struct rig_params){.arguments = "max_request=19000,kernel=1", .max_batch = 2}))
 		return;
-	for (uint32_t i = 0; i < 80; i++) {
+	for (uint32_t i = 0; i < 150; i++) {
 		uint32_t length = lengths[i % (sizeof(lengths) / sizeof(lengths[0]))];
 
 		REQUIRE(echoes(rig, 0, i * 5 % SLOTS, length, i), "request %u of %u bytes", i,
 			length);
+	}
+}
+
+/* Also around the bytes that a turn fetches while it takes a request; larger ones are read by the
+ * model.
+ */
+static void answers_where_requests_lie(struct rig *rig)
+{
+	static const uint32_t lengths[] = {1,    15,    16,    17,    4096,  7168,  7169,
+					   8000, 17919, 17920, 17921, 65536, 99999, 100000};
+
+	if (!begin(rig, (struct rig_params){.arguments = "max_request=100000,kernel=1,in_place=1",
+					    .max_batch = 1}))
+		return;
+	for (uint32_t i = 0; i < 140; i++) {
+		uint32_t length = lengths[i % (sizeof(lengths) / sizeof(lengths[0]))];
+
+		REQUIRE(echoes(rig, 0, i * 5 % SLOTS, length, i), "request %u of %u bytes", i,
+			length);
+	}
+}
+
+/* Batches, with good and bad sums, and one that the model does not take. */
+static void answers_batches_where_requests_lie(struct rig *rig)
+{
+	struct rig_reply r;
+
+	if (!begin(rig, (struct rig_params){.arguments = "max_request=9000,kernel=1,in_place=1",
+					    .batch_timeout_us = 500}))
+		return;
+	for (uint32_t i = 0; i < 8 * SLOTS; i++) {
+		uint32_t slot = i * 5 % SLOTS, length = 1 + i * 731 % 9000;
+		struct ring_descriptor sum = {.flags = i % 3 ? RING_HAS_CRC : 0};
+
+		fill(rig_slot(rig, 0, slot), length, slot);
+		sum.crc32 = crc32_gzip_refl(0, rig_slot(rig, 0, slot), length) ^ (i % 3 == 2);
+		rig_submit(rig, 0, slot, i % 16 == 0 ? 9001 : length, &sum);
+		if (i % 5 != 4 && i != 8 * SLOTS - 1)
+			continue;
+		for (uint32_t left = i % 5 + 1; left > 0; left--) {
+			uint32_t sent, was;
+
+			REQUIRE(await(rig, 0, &r), "no reply");
+			for (sent = i - i % 5; sent * 5 % SLOTS != r.slot; sent++)
+				;
+			was = sent % 16 == 0 || sent % 3 == 2 ? RING_BAD : RING_OK;
+			REQUIRE(r.status == was, "request %u: status %u", sent, r.status);
+			REQUIRE(was != RING_OK || (r.header->length == 1 + sent * 731 % 9000 &&
+						   filled(r.bytes, r.header->length, r.slot)),
+				"request %u: wrong bytes", sent);
+		}
 	}
 }
 
@@ -215,6 +267,26 @@ static void drops_what_was_cancelled(struct rig *rig)
 	REQUIRE(r.slot == 5 && r.status == RING_CANCELLED, "slot %u status %u", r.slot, r.status);
 	/* The cancel word of an earlier request in the slot must not cancel this one. */
 	REQUIRE(echoes(rig, 0, 5, 10, 1), "an old cancel word holds");
+	COUNTED(cancelled, 1);
+}
+
+/* One at a time, of which each waits for the one before it: it is fetched at once, and its cancel
+ * word read beside it. */
+static void drops_what_was_cancelled_while_it_waited(struct rig *rig)
+{
+	struct rig_reply r;
+
+	if (!begin(rig, (struct rig_params){.arguments = "max_request=4096,kernel=1,batch_us=20000",
+					    .max_batch = 1}))
+		return;
+	ask(rig, 0, 1, 1000, 1, NULL);
+	pause_us(5000);
+	ask(rig, 0, 2, 1000, 2, NULL);
+	rig_cancel(rig, 0, 2, 2);
+	REQUIRE(await(rig, 0, &r) && r.slot == 1 && r.status == RING_OK, "the first");
+	REQUIRE(await(rig, 0, &r) && r.slot == 2 && r.status == RING_CANCELLED, "slot %u status %u",
+		r.slot, r.status);
+	REQUIRE(echoes(rig, 0, 2, 1000, 3), "an old cancel word holds");
 	COUNTED(cancelled, 1);
 }
 
@@ -699,12 +771,15 @@ static const struct loop_test tests[] = {
 	LOOP_TEST(answers_every_length_lap_after_lap),
 	LOOP_TEST(answers_by_a_kernel),
 	LOOP_TEST(answers_large_ones_by_a_kernel),
+	LOOP_TEST(answers_where_requests_lie),
+	LOOP_TEST(answers_batches_where_requests_lie),
 	LOOP_TEST(serves_many_links),
 	LOOP_TEST(answers_full_rings_of_all_links),
 	LOOP_TEST(waits_for_a_batch_to_fill),
 	LOOP_TEST(takes_a_batch_when_its_turn_comes),
 	LOOP_TEST(drops_what_is_too_late),
 	LOOP_TEST(drops_what_was_cancelled),
+	LOOP_TEST(drops_what_was_cancelled_while_it_waited),
 	LOOP_TEST(refuses_bad_descriptors),
 	LOOP_TEST(checks_sums),
 	LOOP_TEST(posts_heartbeats_when_idle),

@@ -57,6 +57,14 @@ Test(agent_echo, takes_its_size_and_its_delay_from_the_arguments)
 	agent_model.close(state);
 }
 
+Test(agent_echo, works_in_place_by_its_kernel_only)
+{
+	cr_assert_eq(echo_open("in_place=1"), -EINVAL);
+	cr_expect_not_null(strstr(error, "needs kernel=1"), "%s", error);
+	cr_assert_eq(echo_open("kernel=1,in_place=1"), 0, "%s", error);
+	agent_model.close(state);
+}
+
 static uint64_t nanoseconds(clockid_t clock)
 {
 	struct timespec t;

@@ -57,7 +57,8 @@ Test(agent_gpu_model, the_loops_own_words_cannot_be_replaced)
 	left.row_states = &words[5];
 	cr_expect_eq(check(&in_pieces, 1), -EINVAL);
 	cr_expect_str_eq(why,
-			 "rows, lengths and row_states are the loop's; they cannot be replaced");
+			 "rows, lengths, row_states, requests and replies are the loop's; they "
+			 "cannot be replaced");
 	left.row_states = NULL;
 	cr_expect_eq(check(&in_pieces, 1), -EINVAL);
 }

@@ -65,6 +65,24 @@ Test(agent_send_queue, reads_what_was_posted)
 	send_queue_destroy(&f.nic);
 }
 
+Test(agent_send_queue, believes_the_doorbell_and_not_its_record)
+{
+	struct mlx5_write w = good();
+	struct send_work work;
+	struct fixture f;
+
+	init(&f);
+	cr_assert_eq(read_one(&f, &w, &work), 0);
+	f.nic.next++;
+	/* A poster's next record may be there before the WQEs that it counts. */
+	f.nic.record[1] = mlx5_be32(2);
+	cr_expect_not(send_queue_update(&f.nic), "WQE 1 may not be there yet");
+	mlx5_wqe_build(&f.poster, 0, &w);
+	mlx5_ring(&f.poster, 1);
+	cr_expect(send_queue_update(&f.nic));
+	send_queue_destroy(&f.nic);
+}
+
 Test(agent_send_queue, goes_round_many_times)
 {
 	struct mlx5_write w = good();

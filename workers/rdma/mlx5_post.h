@@ -98,6 +98,9 @@ struct mlx5_queue {
 	uint16_t producer;            /* next WQE to build; free-running */
 	uint16_t consumer;            /* oldest WQE that is not complete */
 	volatile uint32_t *cq_record; /* doorbell record of the CQ; NULL: the NIC needs none */
+	/* The doorbell's reader is software that takes the counter from the doorbell itself, never from
+	 * the record: one fence is enough, which on a GPU saves half a microsecond. */
+	bool bell_counts;
 };
 
 MLX5_FN uint32_t mlx5_be32(uint32_t v)
@@ -259,6 +262,12 @@ MLX5_FN void mlx5_wqe_build(struct mlx5_queue *q, uint32_t ahead, const struct m
 		       mlx5_be64(w->local_address));
 }
 
+/* The send counter that a doorbell's value carries. */
+MLX5_FN uint16_t mlx5_bell_counter(uint64_t value)
+{
+	return (uint16_t)(mlx5_be32((uint32_t)value) >> 8);
+}
+
 /* Hand the next <n> WQEs to the NIC with one doorbell. One thread calls it. */
 MLX5_FN void mlx5_ring(struct mlx5_queue *q, uint32_t n)
 {
@@ -268,7 +277,8 @@ MLX5_FN void mlx5_ring(struct mlx5_queue *q, uint32_t n)
 	q->producer = (uint16_t)(q->producer + n);
 	mlx5_wqes_before_record();
 	q->record[1] = mlx5_be32(q->producer);
-	mlx5_record_before_doorbell();
+	if (!q->bell_counts)
+		mlx5_record_before_doorbell();
 	words[0] = mlx5_be32((uint32_t)q->producer << 8);
 	words[1] = mlx5_be32(q->qpn << 8);
 	memcpy(&value, words, sizeof(value));

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The loop on a GPU beside the same work mediated by a CPU: posting, echo by size, the perceptron,
- * throughput, and all of it while every core is busy. Needs a GPU; no NIC and no DPDK.
+ * throughput, and latency beside neighbours that hog the memory. Needs a GPU; no NIC and no DPDK.
  */
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "gpu/gpu_alone.h"
+#include "gpu/gpu_hogs.h"
 #include "gpu/gpu_load.h"
 #include "gpu/gpu_peer.h"
 #include "gpu/gpu_post.h"
@@ -47,8 +48,19 @@ static void begin(struct rig *rig, struct rig_params p)
 		die("the loop does not start", error);
 }
 
-static const struct agent_loop_ops *const servers[] = {&agent_loop_cuda, &gpu_peer};
-static const char *const prefixes[] = {"", "cpu_mediated_"};
+/* The loop comes first, then its peers. */
+enum server { LOOP, GATHERED, COPIED, PIPELINED, IN_PLACE, SERVERS };
+
+static const struct {
+	const struct agent_loop_ops *ops;
+	const char *prefix;
+} servers[SERVERS] = {
+	[LOOP] = {&agent_loop_cuda, ""},
+	[GATHERED] = {&gpu_peer_gathered, "peer_gathered_"},
+	[COPIED] = {&gpu_peer_copied, "peer_copied_"},
+	[PIPELINED] = {&gpu_peer_pipelined, "peer_pipelined_"},
+	[IN_PLACE] = {&gpu_peer_in_place, "peer_in_place_"},
+};
 
 static void check(const struct gpu_latency *l, const char *what)
 {
@@ -71,27 +83,50 @@ static void measure_post(struct report *report)
 	report_add(report, gpu_copy_gbytes(0), "pcie_back_gbytes_per_s");
 }
 
-/* <kernel>: the model runs a kernel, as all do that compute; without one there is no graph to run.
- */
-static void measure_size(struct report *report, const struct size *size, unsigned int server,
-			 bool kernel)
+/* The model's work on a request. */
+enum work { NOTHING, ECHO, WORK_IN_PLACE };
+
+static const struct {
+	const char *name, *arguments;
+} works[] = {
+	[NOTHING] = {"nothing", "kernel=0"},
+	[ECHO] = {"echo", "kernel=1"},
+	[WORK_IN_PLACE] = {"in_place", "kernel=1,in_place=1"},
+};
+
+static void report_parts(struct report *report, const char *work, const struct size *size,
+			 const struct gpu_latency *l)
 {
-	const char *model = kernel ? "echo" : "nothing";
+	report_add(report, l->taken_us, "%s_taken_us_%s", work, size->name);
+	report_add(report, l->run_us, "%s_run_us_%s", work, size->name);
+	report_add(report, l->outside_us, "%s_outside_us_%s", work, size->name);
+}
+
+/* Returns the p50 with a gap between requests. */
+static double measure_size(struct report *report, const struct size *size, enum server server,
+			   enum work work)
+{
+	const char *prefix = servers[server].prefix, *name = works[work].name;
 	uint8_t *request = malloc(size->bytes);
-	char arguments[64];
-	struct gpu_load load = {
-		.request = request, .length = size->bytes, .echo = true, .warm = 20, .n = size->n};
+	char arguments[96];
+	/* Peers make a graph for each slot when they see it first. */
+	struct gpu_load load = {.request = request,
+				.length = size->bytes,
+				.echo = true,
+				.warm = 20 + size->slots,
+				.n = size->n};
 	struct gpu_latency gap, none;
 	struct rig rig;
 
-	snprintf(arguments, sizeof(arguments), "max_request=%u,kernel=%u", size->bytes, kernel);
+	snprintf(arguments, sizeof(arguments), "max_request=%u,%s", size->bytes,
+		 works[work].arguments);
 	for (uint32_t i = 0; i < size->bytes; i++)
 		request[i] = i * 31 + (i >> 9);
 	begin(&rig, (struct rig_params){.model = "echo",
 					.arguments = arguments,
 					.max_batch = 1,
 					.slots = size->slots,
-					.ops = servers[server]});
+					.ops = servers[server].ops});
 	load.gap_us = GAP_US;
 	gpu_load_latency(&rig, &load, &gap);
 	load.gap_us = 0;
@@ -100,18 +135,37 @@ static void measure_size(struct report *report, const struct size *size, unsigne
 	free(request);
 	check(&gap, size->name);
 	check(&none, size->name);
-	report_add(report, gap.p50_us, "%s%s_p50_us_%s", prefixes[server], model, size->name);
-	report_add(report, gap.p99_us, "%s%s_p99_us_%s", prefixes[server], model, size->name);
-	report_add(report, none.p50_us, "%s%s_back_to_back_p50_us_%s", prefixes[server], model,
-		   size->name);
-	if (server == 0) {
-		report_add(report, gap.taken_us, "%s_taken_us_%s", model, size->name);
-		report_add(report, gap.run_us, "%s_run_us_%s", model, size->name);
-		report_add(report, gap.outside_us, "%s_outside_us_%s", model, size->name);
-	}
-	if (server == 0 && !kernel)
+	report_add(report, gap.p50_us, "%s%s_p50_us_%s", prefix, name, size->name);
+	report_add(report, gap.p99_us, "%s%s_p99_us_%s", prefix, name, size->name);
+	report_add(report, none.p50_us, "%s%s_back_to_back_p50_us_%s", prefix, name, size->name);
+	if (server == LOOP)
+		report_parts(report, name, size, &gap);
+	if (server == LOOP && work == ECHO && size->bytes == 1024)
+		report_add(report, none.class_high_us - none.class_low_us, "turn_us");
+	if (server == LOOP && work == NOTHING)
 		report_add(report, size->bytes / gap.gpu_p50_us / 1e3, "gather_gbytes_per_s_%s",
 			   size->name);
+	return gap.p50_us;
+}
+
+/* The loop beside the strongest peer of the same shape: gather, a kernel, scatter; and one kernel
+ * in place. */
+static void measure_shapes(struct report *report, const struct size *size)
+{
+	double loop, strongest, peer;
+
+	measure_size(report, size, LOOP, NOTHING);
+	loop = measure_size(report, size, LOOP, ECHO);
+	strongest = measure_size(report, size, GATHERED, ECHO);
+	for (enum server s = COPIED; s <= PIPELINED; s++) {
+		peer = measure_size(report, size, s, ECHO);
+		strongest = peer < strongest ? peer : strongest;
+	}
+	report_add(report, strongest, "strongest_peer_p50_us_%s", size->name);
+	report_add(report, loop / strongest, "over_strongest_%s", size->name);
+	loop = measure_size(report, size, LOOP, WORK_IN_PLACE);
+	peer = measure_size(report, size, IN_PLACE, WORK_IN_PLACE);
+	report_add(report, loop / peer, "in_place_over_strongest_%s", size->name);
 }
 
 /* Returns the CPU time, s, of all threads but this one, which plays load balancer and NIC: the
@@ -127,7 +181,7 @@ static double cpu_of_others(void)
 
 /* Measures requests per second and the CPU time that they take from the server, for a ring that is
  * never empty. */
-static void measure_throughput(struct report *report, uint32_t batch, unsigned int server)
+static void measure_throughput(struct report *report, uint32_t batch, enum server server)
 {
 	uint8_t request[1024];
 	struct gpu_load load = {.request = request, .length = sizeof(request), .echo = true};
@@ -137,10 +191,10 @@ static void measure_throughput(struct report *report, uint32_t batch, unsigned i
 
 	memset(request, 0x5a, sizeof(request));
 	begin(&rig, (struct rig_params){.model = "echo",
-					.arguments = "max_request=1024",
+					.arguments = "max_request=1024,kernel=1",
 					.max_batch = batch,
 					.slots = 256,
-					.ops = servers[server]});
+					.ops = servers[server].ops});
 	cpu = cpu_of_others();
 	seconds = (double)clock_now_ns() / 1e9;
 	rate = gpu_load_throughput(&rig, &load, 256, 0.5, &lost);
@@ -149,15 +203,15 @@ static void measure_throughput(struct report *report, uint32_t batch, unsigned i
 	if (lost > 0)
 		die("throughput", "replies are lost");
 	rig_stop(&rig);
-	report_add(report, rate / 1e3, "%secho_krps_1kib_batch%u", prefixes[server], batch);
+	report_add(report, rate / 1e3, "%secho_krps_1kib_batch%u", servers[server].prefix, batch);
 	if (batch < THROUGHPUT_BATCH)
 		return;
-	report_add(report, 100 * cpu / seconds, "%sagent_cpu_percent", prefixes[server]);
+	report_add(report, 100 * cpu / seconds, "%sagent_cpu_percent", servers[server].prefix);
 	report_add(report, 1e6 * cpu / (rate * seconds / 1e3), "%scpu_us_per_1000_requests",
-		   prefixes[server]);
+		   servers[server].prefix);
 }
 
-static void measure_mlp(struct report *report, unsigned int server)
+static void measure_mlp(struct report *report, enum server server)
 {
 	static uint8_t request[72];
 	struct gpu_load load = {
@@ -165,6 +219,7 @@ static void measure_mlp(struct report *report, unsigned int server)
 	char arguments[5000], error[256];
 	struct gpu_latency gap, none;
 	struct rig rig;
+	double alone;
 
 	for (unsigned int i = 8; i < sizeof(request); i++)
 		request[i] = i % 17;
@@ -173,68 +228,61 @@ static void measure_mlp(struct report *report, unsigned int server)
 					.arguments = arguments,
 					.max_batch = 1,
 					.slots = 64,
-					.ops = servers[server]});
+					.ops = servers[server].ops});
 	load.gap_us = GAP_US;
 	gpu_load_latency(&rig, &load, &gap);
 	load.gap_us = 0;
 	gpu_load_latency(&rig, &load, &none);
 	check(&gap, "mlp");
 	check(&none, "mlp");
-	report_add(report, gap.p50_us, "%sdigits_p50_us", prefixes[server]);
-	report_add(report, gap.p99_us, "%sdigits_p99_us", prefixes[server]);
-	report_add(report, none.p50_us, "%sdigits_back_to_back_p50_us", prefixes[server]);
+	report_add(report, gap.p50_us, "%sdigits_p50_us", servers[server].prefix);
+	report_add(report, gap.p99_us, "%sdigits_p99_us", servers[server].prefix);
+	report_add(report, none.p50_us, "%sdigits_back_to_back_p50_us", servers[server].prefix);
 	rig.ops->stop(rig.loop);
 	rig.loop = NULL;
-	if (server == 0)
-		report_add(report,
-			   gpu_model_alone_us(rig.model.model, rig.model.state, &rig.model.shape, 1,
-					      0, error, sizeof(error)),
-			   "digits_alone_us");
+	if (server == LOOP) {
+		alone = gpu_alone_us(rig.model.model, arguments, 1, 0, error, sizeof(error));
+		if (alone < 0)
+			die("digits alone", error);
+		report_add(report, alone, "digits_alone_us");
+	}
 	rig_stop(&rig);
 }
 
-static int busy; /* atomic */
-
-static void *burn(void *argument)
-{
-	while (__atomic_load_n(&busy, __ATOMIC_RELAXED))
-		;
-	return NULL;
-}
-
-/* The GPU's part of a request, by its own clock, with idle cores and with a thread on each. */
-static void measure_busy(struct report *report)
+/* Requests beside neighbours that hog memory and caches on every core but this thread's, over those
+ * beside idle cores. */
+static void measure_hogged(struct report *report, enum server server)
 {
 	uint8_t request[1024] = {1};
 	struct gpu_load load = {.request = request,
 				.length = sizeof(request),
 				.echo = true,
-				.warm = 50,
-				.n = 3000,
+				.warm = 100,
+				.n = 5000,
 				.gap_us = GAP_US};
-	long cores = sysconf(_SC_NPROCESSORS_ONLN);
-	pthread_t *threads = calloc(cores, sizeof(*threads));
-	struct gpu_latency idle, crowded;
+	const char *prefix = server == LOOP ? "" : "peer_";
+	struct gpu_latency idle, hogged;
+	struct gpu_hogs *hogs;
 	struct rig rig;
 
 	begin(&rig, (struct rig_params){.model = "echo",
-					.arguments = "max_request=1024",
+					.arguments = "max_request=1024,kernel=1",
 					.max_batch = 1,
 					.slots = 64,
-					.ops = servers[0]});
+					.ops = servers[server].ops});
 	gpu_load_latency(&rig, &load, &idle);
-	__atomic_store_n(&busy, 1, __ATOMIC_RELAXED);
-	for (long i = 0; i < cores; i++)
-		pthread_create(&threads[i], NULL, burn, NULL);
-	gpu_load_latency(&rig, &load, &crowded);
-	__atomic_store_n(&busy, 0, __ATOMIC_RELAXED);
-	for (long i = 0; i < cores; i++)
-		pthread_join(threads[i], NULL);
+	hogs = gpu_hogs_start();
+	if (hogs == NULL)
+		die("hogs", "no memory");
+	gpu_load_latency(&rig, &load, &hogged);
+	gpu_hogs_stop(hogs);
 	rig_stop(&rig);
-	free(threads);
-	report_add(report, idle.gpu_p99_us, "gpu_p99_us_idle");
-	report_add(report, crowded.gpu_p99_us, "gpu_p99_us_busy");
-	report_add(report, crowded.gpu_p99_us / idle.gpu_p99_us, "p99_busy_over_idle");
+	check(&idle, "idle");
+	check(&hogged, "hogged");
+	report_add(report, idle.p99_us, "%sp99_us_idle", prefix);
+	report_add(report, hogged.p50_us, "%sp50_us_hogged", prefix);
+	report_add(report, hogged.p99_us, "%sp99_us_hogged", prefix);
+	report_add(report, hogged.p99_us / idle.p99_us, "%sp99_hogged_over_idle", prefix);
 }
 
 /* --- */
@@ -276,7 +324,7 @@ int main(int argc, char **argv)
 	struct bench_options o;
 	char why[256] = "";
 
-	if (!bench_options_read(&o, argc, argv, "gpu", "post, echo, throughput, mlp or busy", 5))
+	if (!bench_options_read(&o, argc, argv, "gpu", "post, echo, throughput, mlp or hogged", 5))
 		return 2;
 	if (agent_gpus(why, sizeof(why)) == 0) {
 		printf("skipped: %s\n", why);
@@ -288,16 +336,15 @@ int main(int argc, char **argv)
 		if (wanted(&o, "post"))
 			measure_post(&report);
 		for (size_t i = 0; wanted(&o, "echo") && i < SIZES; i++)
-			for (unsigned int s = 0; s < 4; s++)
-				measure_size(&report, &sizes[i], s % 2, s / 2);
-		for (unsigned int s = 0; wanted(&o, "mlp") && s < 2; s++)
+			measure_shapes(&report, &sizes[i]);
+		for (enum server s = LOOP; wanted(&o, "mlp") && s <= COPIED; s++)
 			measure_mlp(&report, s);
-		for (unsigned int s = 0; wanted(&o, "throughput") && s < 2; s++) {
+		for (enum server s = LOOP; wanted(&o, "throughput") && s <= PIPELINED; s++) {
 			measure_throughput(&report, 1, s);
 			measure_throughput(&report, THROUGHPUT_BATCH, s);
 		}
-		if (wanted(&o, "busy"))
-			measure_busy(&report);
+		for (enum server s = LOOP; wanted(&o, "hogged") && s <= GATHERED; s++)
+			measure_hogged(&report, s);
 	}
 	agent_gpu_name(0, why, sizeof(why));
 	printf("gpu: medians (p10, p90) of %u runs on %s\n", o.runs, why);

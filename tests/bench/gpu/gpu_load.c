@@ -6,6 +6,11 @@
 #include "gpu/gpu_load.h"
 
 #define PATIENCE_NS 2000000000ull
+/* The deadline that a service has by default, us. */
+#define DEADLINE_US 1000000
+#define CLASSES     64
+
+static const struct ring_descriptor fields = {.deadline_us = DEADLINE_US};
 
 static int compare(const void *a, const void *b)
 {
@@ -43,7 +48,7 @@ static double ask(struct rig *rig, const struct gpu_load *load, uint32_t slot, s
 
 	fill(rig, 0, slot, load);
 	start = clock_now_ns();
-	rig_submit(rig, 0, slot, load->length, NULL);
+	rig_submit(rig, 0, slot, load->length, &fields);
 	do {
 		if (rig_reply(rig, 0, r))
 			return (clock_now_ns() - start) / 1e3;
@@ -59,7 +64,28 @@ static bool right(const struct gpu_load *load, const struct rig_reply *r)
 				memcmp(r->bytes, load->request, load->length) == 0));
 }
 
-enum { TOOK, GPU, TAKEN, RUN, OUTSIDE, SERIES };
+/* ORDER: as TOOK, but not sorted. */
+enum { TOOK, GPU, TAKEN, RUN, OUTSIDE, ORDER, SERIES };
+
+/* Sets the least and the most of the classes' means. Values above the 98th percentile, when a
+ * thread was halted, do not count. */
+static void find_classes(const double *took, uint32_t n, double most, struct gpu_latency *out)
+{
+	double sum[CLASSES] = {0}, mean;
+	uint32_t count[CLASSES] = {0};
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (took[i] > most)
+			continue;
+		sum[i % CLASSES] += took[i];
+		count[i % CLASSES]++;
+	}
+	for (uint32_t c = 0; c < CLASSES; c++) {
+		mean = count[c] > 0 ? sum[c] / count[c] : 0;
+		out->class_low_us = c == 0 || mean < out->class_low_us ? mean : out->class_low_us;
+		out->class_high_us = mean > out->class_high_us ? mean : out->class_high_us;
+	}
+}
 
 int gpu_load_latency(struct rig *rig, const struct gpu_load *load, struct gpu_latency *out)
 {
@@ -81,14 +107,14 @@ int gpu_load_latency(struct rig *rig, const struct gpu_load *load, struct gpu_la
 			out->wrong += !right(load, &r);
 		if (us < 0 || i < load->warm)
 			continue;
-		of[TOOK][n] = us;
+		of[TOOK][n] = of[ORDER][n] = us;
 		of[TAKEN][n] = (r.header->start_ns - r.header->seen_ns) / 1e3;
 		of[RUN][n] = (r.header->done_ns - r.header->start_ns) / 1e3;
 		of[GPU][n] = of[TAKEN][n] + of[RUN][n];
 		of[OUTSIDE][n] = us - of[GPU][n];
 		n++;
 	}
-	for (int s = 0; s < SERIES; s++)
+	for (int s = 0; s < ORDER; s++)
 		qsort(of[s], n, sizeof(*of[s]), compare);
 	*out = (struct gpu_latency){
 		.p10_us = at(of[TOOK], n, 0.1),
@@ -103,6 +129,7 @@ int gpu_load_latency(struct rig *rig, const struct gpu_load *load, struct gpu_la
 		.lost = out->lost,
 		.wrong = out->wrong,
 	};
+	find_classes(of[ORDER], n, at(of[TOOK], n, 0.98), out);
 	free(all);
 	return 0;
 }
@@ -119,7 +146,7 @@ double gpu_load_throughput(struct rig *rig, const struct gpu_load *load, uint32_
 		per_link = rig->slots;
 	for (uint32_t i = 0; i < rig->n_links * per_link; i++, sent++) {
 		fill(rig, i % rig->n_links, i / rig->n_links, load);
-		rig_submit(rig, i % rig->n_links, i / rig->n_links, load->length, NULL);
+		rig_submit(rig, i % rig->n_links, i / rig->n_links, load->length, &fields);
 	}
 	while (answered < sent && now - last < PATIENCE_NS) {
 		for (uint32_t l = 0; l < rig->n_links; l++) {
@@ -128,8 +155,9 @@ double gpu_load_throughput(struct rig *rig, const struct gpu_load *load, uint32_
 				last = clock_now_ns();
 				if (last >= end)
 					continue;
-				fill(rig, l, r.slot, load);
-				rig_submit(rig, l, r.slot, load->length, NULL);
+				if (!load->filled_once)
+					fill(rig, l, r.slot, load);
+				rig_submit(rig, l, r.slot, load->length, &fields);
 				sent++;
 			}
 		}

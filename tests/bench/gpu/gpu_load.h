@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Load for a worker's loop in this process: requests go into its rings as a NIC would write them,
- * replies are read as a NIC would read them. The time is from the descriptor's mark to the doorbell
- * of the reply. One thread.
+ * with a deadline, as all that a load balancer sends; replies are read as a NIC would read them.
+ * The time is from the descriptor's mark to the doorbell of the reply. One thread.
  */
 #ifndef BENCH_GPU_LOAD_H
 #define BENCH_GPU_LOAD_H
@@ -17,6 +17,9 @@ struct gpu_load {
 	uint32_t warm; /* requests before those that count */
 	uint32_t n;
 	uint32_t gap_us; /* between a reply and the next request */
+	/* gpu_load_throughput(): each slot is filled once and sent again as it is. Filling it takes
+	 * the client longer than the loop takes for a large request. */
+	bool filled_once;
 };
 
 struct gpu_latency {
@@ -24,6 +27,9 @@ struct gpu_latency {
 	double gpu_p50_us, gpu_p99_us; /* by the loop's own clock: seen to model done */
 	/* Medians of its parts: seen to begun, begun to done, and the time before and after. */
 	double taken_us, run_us, outside_us;
+	/* The least and the most of the means of 64 classes, which requests belong to in turn. As a
+	 * graph of the loop has 64 turns, one class pays for launching it again. */
+	double class_low_us, class_high_us;
 	uint64_t lost, wrong;
 };
 

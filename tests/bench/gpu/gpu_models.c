@@ -3,12 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu/gpu_alone.h"
 #include "gpu/gpu_load.h"
 #include "gpu/gpu_models.h"
 #include "gpu/gpu_peer.h"
 #include "loop/graph_model.h"
 
-#define WARM        50
+#define WARM        150 /* more than any ring has slots */
 #define PATIENCE_NS 5000000000ull
 
 struct gpu_models {
@@ -19,8 +20,13 @@ struct gpu_models {
 struct gpu_models *gpu_models_start(const struct doorbell_graph *graph, int server,
 				    gpu_models_run *plain, uint32_t slots, char *error, size_t size)
 {
-	static const struct agent_loop_ops *const ops[] = {&agent_loop_cuda, &gpu_peer,
-							   &agent_loop_cpu};
+	static const struct agent_loop_ops *const ops[] = {
+		[GPU_MODELS_LOOP] = &agent_loop_cuda,
+		[GPU_MODELS_GATHERED] = &gpu_peer_gathered,
+		[GPU_MODELS_COPIED] = &gpu_peer_copied,
+		[GPU_MODELS_PIPELINED] = &gpu_peer_pipelined,
+		[GPU_MODELS_PLAIN] = &agent_loop_cpu,
+	};
 	struct gpu_models *m = calloc(1, sizeof(*m));
 	struct rig_params p = {
 		.max_batch = graph->batch,
@@ -93,7 +99,8 @@ uint64_t gpu_models_latency(struct gpu_models *m, const uint8_t *request, uint32
 
 double gpu_models_throughput(struct gpu_models *m, const uint8_t *request, double seconds)
 {
-	struct gpu_load load = {.request = request, .length = m->model.graph.request_bytes};
+	struct gpu_load load = {
+		.request = request, .length = m->model.graph.request_bytes, .filled_once = true};
 	uint64_t lost;
 	double rate = gpu_load_throughput(&m->rig, &load, m->rig.slots, seconds, &lost);
 
@@ -102,12 +109,8 @@ double gpu_models_throughput(struct gpu_models *m, const uint8_t *request, doubl
 
 double gpu_models_alone_us(const struct doorbell_graph *graph, char *error, size_t size)
 {
-	struct agent_model_shape shape;
 	struct graph_model m;
-	void *state;
 
 	graph_model_init(&m, "graph", graph);
-	if (m.model.open(m.arguments, graph->batch, &shape, &state, error, size) < 0)
-		return -1;
-	return gpu_model_alone_us(&m.model, state, &shape, graph->batch, graph->gpu, error, size);
+	return gpu_alone_us(&m.model, m.arguments, graph->batch, graph->gpu, error, size);
 }

@@ -14,8 +14,11 @@
 
 /* The server of the graph. */
 enum gpu_models_server {
-	GPU_MODELS_LOOP,  /* the loop on the GPU */
-	GPU_MODELS_PEER,  /* a CPU thread that launches the graph */
+	GPU_MODELS_LOOP, /* the loop on the GPU */
+	/* CPU threads that launch the graph: gpu_peer.h */
+	GPU_MODELS_GATHERED,
+	GPU_MODELS_COPIED,
+	GPU_MODELS_PIPELINED,
 	GPU_MODELS_PLAIN, /* a CPU thread that calls <plain>, which looks like agent_model.run() */
 };
 
@@ -40,7 +43,7 @@ uint64_t gpu_models_latency(struct gpu_models *m, const uint8_t *request, uint32
 /* Requests per second when the ring is never empty, or -1 when some were lost. */
 double gpu_models_throughput(struct gpu_models *m, const uint8_t *request, double seconds);
 
-/* Microseconds of the graph alone, or -1 and <error>. */
+/* Microseconds of the graph alone (gpu_alone.h), or -1 and <error>. */
 double gpu_models_alone_us(const struct doorbell_graph *graph, char *error, size_t size);
 
 #endif

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Models captured by PyTorch, served by the loop on the GPU, by a CPU thread that launches the same
-graph, and by eager PyTorch with pageable copies: all three behind the same rings, in turn. And by
-aiohttp with eager PyTorch, on a TCP connection.
+"""Models captured by PyTorch, served by the loop on the GPU, by CPU threads that launch the same
+graph, and by eager PyTorch with pageable copies: all behind the same rings, in turn. And by aiohttp
+with eager PyTorch, on a TCP connection.
 
 Wants PyTorch, torchvision, a GPU, and libbench-gpu.so beside this file, or in $BENCH_GPU_LIBRARY.
 """
@@ -24,8 +24,9 @@ SLOTS = 64
 BATCHES = (8, 32)
 THROUGHPUT_S = 0.5
 TOLERANCE = 1e-3
-SERVERS = ("", "cpu_mediated_", "plain_")  # as enum gpu_models_server counts
-LOOP, PLAIN = SERVERS.index(""), SERVERS.index("plain_")
+# As enum gpu_models_server counts.
+SERVERS = ("", "peer_gathered_", "peer_copied_", "peer_pipelined_", "plain_")
+LOOP, GATHERED, COPIED, PIPELINED, PLAIN = range(len(SERVERS))
 
 
 # --- models, with random weights -----------------------------------------------------------------
@@ -67,7 +68,7 @@ class Latency(ctypes.Structure):
     """struct gpu_latency."""
     _fields_ = [(name, ctypes.c_double) for name in (
         "p10_us", "p50_us", "p99_us", "p999_us", "gpu_p50_us", "gpu_p99_us", "taken_us", "run_us",
-        "outside_us")] + [("lost", ctypes.c_uint64), ("wrong", ctypes.c_uint64)]
+        "outside_us", "class_low_us", "class_high_us")] + [("lost", ctypes.c_uint64), ("wrong", ctypes.c_uint64)]
 
 
 RUN = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(Item), ctypes.c_uint32)
@@ -191,6 +192,7 @@ def throughput(lib, case, server, add):
     if rate < 0:
         raise Failed(f"{case.name}: {SERVERS[server]}loop lost some")
     add(f"{SERVERS[server]}{case.name}_rps_batch{case.batch}", rate)
+    return rate
 
 
 def alone(lib, case, add):
@@ -218,21 +220,27 @@ def http_latency(case, add):
     add(f"http_{case.name}_p99_us", percentile(took, 99))
 
 
-def measure(lib, name, cases, add):
+def measure(lib, name, cases, quick, add):
     """One repetition of one model."""
-    loop, peer, plain = (latency(lib, cases[1], s, add) for s in range(len(SERVERS)))
-    if gpu_http.why_not() is None:
-        http_latency(cases[1], add)
-    by_itself = alone(lib, cases[1], add)
+    loop, *peers = (latency(lib, cases[1], server, add) for server in (LOOP, GATHERED, COPIED))
+    if not quick:
+        plain = latency(lib, cases[1], PLAIN, add)
+        if name == "superres":
+            add("superres_speedup", plain / loop)
+        if gpu_http.why_not() is None:
+            http_latency(cases[1], add)
+    by_itself, peer = alone(lib, cases[1], add), min(peers)
+    add(f"strongest_peer_{name}_p50_us", peer)
     # Below a hundredth of a microsecond it is the clock that is measured.
     add(f"overhead_ratio_{name}", (loop - by_itself) / max(peer - by_itself, 0.01))
-    if name == "superres":
-        add("superres_speedup", plain / loop)
     if name == "mlp":
         add("mlp_speedup_b1", peer / loop)
     for batch in sorted(cases)[1:]:
-        for server in range(len(SERVERS)):
-            throughput(lib, cases[batch], server, add)
+        loop, *peers = (throughput(lib, cases[batch], server, add)
+                        for server in (LOOP, GATHERED, COPIED, PIPELINED))
+        if not quick:
+            throughput(lib, cases[batch], PLAIN, add)
+        add(f"{name}_rps_batch{batch}_over_strongest", loop / max(peers))
         alone(lib, cases[batch], add)
 
 
@@ -272,6 +280,7 @@ def parse():
     parser.add_argument("--commit", default="unknown")
     parser.add_argument("--machine", default="unknown")
     parser.add_argument("--only", metavar="MODEL,...", help=", ".join(MODELS))
+    parser.add_argument("--quick", action="store_true", help="without eager PyTorch and aiohttp")
     options = parser.parse_args()
     options.models = list(MODELS) if options.only is None else options.only.split(",")
     unknown = set(options.models) - set(MODELS)
@@ -309,7 +318,7 @@ def main():
         for name, cases in list(all_cases.items()):
             print(f"run {run + 1} of {options.runs}: {name}", file=sys.stderr, flush=True)
             try:
-                measure(lib, name, cases, lambda k, v: series.setdefault(k, []).append(v))
+                measure(lib, name, cases, options.quick, lambda k, v: series.setdefault(k, []).append(v))
             except Failed as error:
                 print(f"gpu_models.py: {error}; it is left out", file=sys.stderr)
                 del all_cases[name]

@@ -1,46 +1,38 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cuda_runtime_api.h>
-
 #include "gpu/gpu_peer.h"
-#include "loop/cpu_link.h"
+#include "gpu/gpu_peer_kind.h"
+#include "loop/gpu_graph.h"
 
-#define PINS_MAX   (2 * AGENT_LINKS_MAX)
-#define ALONE_RUNS 200
-
-/* The model on a GPU, launched by the host. */
-struct graph {
-	cudaStream_t stream;
-	cudaGraphExec_t exec; /* NULL: the model has no work of its own */
-	struct agent_model_gpu model;
-	uint32_t *sizes;       /* device: rows, then lengths */
-	uint32_t rows, length; /* values that <sizes> has now, the same in every row */
-};
-
-struct agent_loop {
-	struct agent_loop_params params;
-	struct graph graph;
-	void *pinned[PINS_MAX];
-	unsigned int n_pinned;
-	struct intake *request;
-	struct agent_link **link;
-	int stop; /* atomic */
-	pthread_t thread;
-	struct agent_loop_stats stats;
-};
-
-static bool ok(cudaError_t ret, const char *what, char *error, size_t size)
+bool peer_ok(struct agent_loop *loop, cudaError_t ret, const char *what)
 {
 	if (ret != cudaSuccess)
-		snprintf(error, size, "%s: %s", what, cudaGetErrorString(ret));
+		snprintf(loop->error, sizeof(loop->error), "peer: %s: %s", what,
+			 cudaGetErrorString(ret));
 	return ret == cudaSuccess;
 }
 
-/* --- the model's graph -------------------------------------------------------------------------
+void peer_must(cudaError_t ret, const char *what)
+{
+	if (ret == cudaSuccess)
+		return;
+	fprintf(stderr, "peer: %s: %s\n", what, cudaGetErrorString(ret));
+	exit(1);
+}
+
+bool peer_instantiate(struct agent_loop *loop, cudaGraph_t graph, cudaGraphExec_t *exec)
+{
+	bool fine = peer_ok(loop, cudaGraphInstantiate(exec, graph, 0), "cannot make a graph") &&
+		    peer_ok(loop, cudaGraphUpload(*exec, loop->stream), "cannot upload a graph");
+
+	cudaGraphDestroy(graph);
+	return fine;
+}
+
+/* --- the model ----------------------------------------------------------------------------------
  */
 
 static size_t round_up(size_t n)
@@ -48,172 +40,154 @@ static size_t round_up(size_t n)
 	return (n + 255) / 256 * 256;
 }
 
-static bool graph_create(struct graph *g, const struct agent_model *model, void *state,
-			 const struct agent_model_shape *shape, uint32_t batch, char *error,
-			 size_t size)
+static bool model_create(struct agent_loop *loop)
 {
-	size_t in = round_up(shape->max_request), out = round_up(shape->max_reply), nodes = 0;
+	const struct agent_loop_params *p = &loop->params;
+	size_t in = round_up(p->shape.max_request), out = round_up(p->shape.max_reply);
+	struct peer_model *m = &loop->model;
 	void *input, *output, *lengths;
-	cudaGraph_t graph;
 
-	if (!ok(cudaStreamCreateWithFlags(&g->stream, cudaStreamNonBlocking), "stream", error,
-		size) ||
-	    !ok(cudaMalloc((void **)&g->sizes, (batch + 1) * sizeof(uint32_t)), "memory", error,
-		size) ||
-	    !ok(cudaMalloc(&input, batch * in), "memory", error, size) ||
-	    !ok(cudaMalloc(&output, batch * out), "memory", error, size) ||
-	    !ok(cudaMalloc(&lengths, 2 * batch * sizeof(uint32_t)), "memory", error, size))
+	if (!peer_ok(loop, cudaMalloc((void **)&m->sizes, (PEER_BATCH_MAX + 1) * sizeof(uint32_t)),
+		     "memory") ||
+	    !peer_ok(loop, cudaMalloc(&input, p->max_batch * in), "memory") ||
+	    !peer_ok(loop, cudaMalloc(&output, p->max_batch * out), "memory") ||
+	    !peer_ok(loop, cudaMalloc(&lengths, 2 * p->max_batch * sizeof(uint32_t)), "memory"))
 		return false;
-	g->model = (struct agent_model_gpu){
-		.stream = g->stream,
-		.max_batch = batch,
-		.rows = g->sizes,
-		.lengths = g->sizes + 1,
+	m->gpu = (struct agent_model_gpu){
+		.stream = loop->stream,
+		.max_batch = p->max_batch,
+		.rows = m->sizes,
+		.lengths = m->sizes + 1,
 		.input = input,
 		.output = output,
 		.input_stride = in,
 		.output_stride = out,
 		.reply_lengths = lengths,
-		.statuses = (int32_t *)lengths + batch,
+		.statuses = (int32_t *)lengths + p->max_batch,
 	};
-	if (!ok(cudaStreamBeginCapture(g->stream, cudaStreamCaptureModeRelaxed), "capture", error,
-		size) ||
-	    model->capture(state, &g->model, error, size) < 0 ||
-	    !ok(cudaStreamEndCapture(g->stream, &graph), "capture", error, size))
+	if (!peer_ok(loop, cudaStreamBeginCapture(loop->stream, cudaStreamCaptureModeRelaxed),
+		     "cannot record") ||
+	    p->model->capture(p->model_state, &m->gpu, loop->error, sizeof(loop->error)) < 0 ||
+	    !peer_ok(loop, cudaStreamEndCapture(loop->stream, &m->graph), "cannot record"))
 		return false;
-	cudaGraphGetNodes(graph, NULL, &nodes);
-	return nodes == 0 || (ok(cudaGraphInstantiate(&g->exec, graph, 0), "graph", error, size) &&
-			      ok(cudaGraphUpload(g->exec, g->stream), "graph", error, size));
+	m->nodes = gpu_graph_nodes(m->graph);
+	return true;
 }
 
-/* The sizes travel only when they change. */
-static void graph_sizes(struct graph *g, const uint32_t *lengths, uint32_t rows)
+uint32_t peer_reply_length(const struct agent_loop *loop, const struct intake *r)
 {
-	bool same = rows == g->rows;
-
-	if (rows == 0)
-		return;
-	for (uint32_t i = 0; i < rows; i++)
-		same &= lengths[i] == g->length;
-	if (same)
-		return;
-	cudaMemcpyAsync(g->sizes, &rows, sizeof(rows), cudaMemcpyHostToDevice, g->stream);
-	cudaMemcpyAsync(g->sizes + 1, lengths, rows * sizeof(*lengths), cudaMemcpyHostToDevice,
-			g->stream);
-	g->rows = rows;
-	g->length = lengths[0];
-	for (uint32_t i = 0; i < rows; i++)
-		if (lengths[i] != g->length)
-			g->rows = 0; /* the rows differ: send them the next time */
-}
-
-double gpu_model_alone_us(const struct agent_model *model, void *state,
-			  const struct agent_model_shape *shape, uint32_t batch, int gpu,
-			  char *error, size_t size)
-{
-	struct graph g = {0};
-	cudaEvent_t from, to;
-	uint32_t lengths[256] = {0};
-	float ms = 0;
-
-	cudaSetDevice(gpu);
-	if (batch > 256 || !graph_create(&g, model, state, shape, batch, error, size))
-		return -1;
-	if (g.exec == NULL)
-		return 0;
-	for (uint32_t i = 0; i < batch; i++)
-		lengths[i] = shape->max_request;
-	graph_sizes(&g, lengths, batch);
-	cudaMemsetAsync(g.model.input, 0, g.model.input_stride * batch, g.stream);
-	cudaEventCreate(&from);
-	cudaEventCreate(&to);
-	for (int i = 0; i < 2 * ALONE_RUNS; i++) {
-		if (i == ALONE_RUNS)
-			cudaEventRecord(from, g.stream);
-		cudaGraphLaunch(g.exec, g.stream);
-	}
-	cudaEventRecord(to, g.stream);
-	if (!ok(cudaStreamSynchronize(g.stream), "graph", error, size))
-		return -1;
-	cudaEventElapsedTime(&ms, from, to);
-	cudaGraphExecDestroy(g.exec);
-	return ms * 1e3 / ALONE_RUNS;
-}
-
-/* --- the server --------------------------------------------------------------------------------
- */
-
-static uint32_t take(struct agent_loop *loop)
-{
-	uint64_t now = clock_now_ns();
-	uint32_t n = 0;
-
-	for (unsigned int l = 0; l < loop->params.n_links; l++) {
-		struct agent_link *link = &loop->params.links[l];
-		uint32_t taken = cpu_link_take(&loop->params, link, now, &loop->request[n],
-					       loop->params.max_batch - n, &loop->stats);
-
-		while (taken-- > 0)
-			loop->link[n++] = link;
-	}
-	return n;
-}
-
-static uint32_t reply_length(const struct agent_loop *loop, const struct intake *r)
-{
-	const struct agent_model_gpu *m = &loop->graph.model;
+	const struct agent_model_gpu *m = &loop->model.gpu;
 
 	return m->reply_lengths == m->lengths ? r->length
 	       : m->reply_lengths == NULL     ? m->reply_length
 					      : loop->params.shape.max_reply;
 }
 
-/* H2D, graph, D2H, sync */
-static void run_batch(struct agent_loop *loop, uint32_t n)
+void peer_sizes(struct agent_loop *loop, const struct peer_batch *b, cudaStream_t stream)
 {
-	struct graph *g = &loop->graph;
-	uint32_t lengths[256] = {0};
+	uint32_t sizes[1 + PEER_BATCH_MAX] = {b->n};
+	struct peer_model *m = &loop->model;
+	bool same = b->n == m->rows;
 
-	for (uint32_t i = 0; i < n; i++) {
-		const struct intake *r = &loop->request[i];
-		const struct agent_link *link = loop->link[i];
-
-		lengths[i] = r->length;
-		cudaMemcpyAsync((uint8_t *)g->model.input + i * g->model.input_stride,
-				link->payloads + (uint64_t)r->payload * RING_ALIGNMENT, r->length,
-				cudaMemcpyHostToDevice, g->stream);
+	for (uint32_t i = 0; i < b->n; i++) {
+		sizes[1 + i] = b->request[i].length;
+		same &= b->request[i].length == m->length;
 	}
-	if (g->exec != NULL) {
-		graph_sizes(g, lengths, n);
-		cudaGraphLaunch(g->exec, g->stream);
-	}
-	for (uint32_t i = 0; i < n; i++)
-		cudaMemcpyAsync(cpu_link_reply(loop->link[i], loop->request[i].slot) +
-					sizeof(struct ring_reply),
-				(uint8_t *)g->model.output + i * g->model.output_stride,
-				reply_length(loop, &loop->request[i]), cudaMemcpyDeviceToHost,
-				g->stream);
-	while (cudaStreamQuery(g->stream) == cudaErrorNotReady)
-		;
+	if (same)
+		return;
+	peer_must(cudaMemcpyAsync(m->sizes, sizes, (1 + b->n) * sizeof(*sizes),
+				  cudaMemcpyHostToDevice, stream),
+		  "sizes");
+	m->rows = b->n;
+	m->length = b->request[0].length;
+	for (uint32_t i = 0; i < b->n; i++)
+		if (b->request[i].length != m->length)
+			m->rows = 0; /* the rows differ: send them the next time */
 }
 
-static void send_batch(struct agent_loop *loop, uint32_t n, uint64_t start)
+/* --- copies -------------------------------------------------------------------------------------
+ */
+
+static void copy_all(void **to, const void **from, size_t *size, uint32_t n,
+		     enum cudaMemcpyKind way, cudaStream_t stream)
+{
+	struct cudaMemcpyAttributes how = {.srcAccessOrder = cudaMemcpySrcAccessOrderStream};
+	size_t first = 0;
+
+	peer_must(n == 1 ? cudaMemcpyAsync(to[0], from[0], size[0], way, stream)
+			 : cudaMemcpyBatchAsync(to, from, size, n, &how, &first, 1, stream),
+		  "copy");
+}
+
+void peer_copy_in(struct agent_loop *loop, struct peer_batch *b, uint8_t *device,
+		  cudaStream_t stream)
+{
+	const void *from[PEER_BATCH_MAX];
+	void *to[PEER_BATCH_MAX];
+	size_t size[PEER_BATCH_MAX];
+
+	for (uint32_t i = 0; i < b->n; i++) {
+		from[i] = peer_from(b, i);
+		to[i] = device + i * loop->model.gpu.input_stride;
+		size[i] = b->request[i].length;
+	}
+	copy_all(to, from, size, b->n, cudaMemcpyHostToDevice, stream);
+}
+
+void peer_copy_out(struct agent_loop *loop, struct peer_batch *b, uint8_t *device,
+		   cudaStream_t stream)
+{
+	const void *from[PEER_BATCH_MAX];
+	void *to[PEER_BATCH_MAX];
+	size_t size[PEER_BATCH_MAX];
+
+	for (uint32_t i = 0; i < b->n; i++) {
+		from[i] = device + i * loop->model.gpu.output_stride;
+		to[i] = peer_to(b, i);
+		size[i] = peer_reply_length(loop, &b->request[i]);
+	}
+	copy_all(to, from, size, b->n, cudaMemcpyDeviceToHost, stream);
+}
+
+/* --- the server --------------------------------------------------------------------------------
+ */
+
+/* Take what is there. True when the batch is to run: it is full, or its first request has waited
+ * for batch_timeout_us, as in the loop. */
+static bool take(struct agent_loop *loop, struct peer_batch *b)
+{
+	uint64_t now = clock_now_ns(), timeout = loop->params.batch_timeout_us * 1000ull;
+
+	for (unsigned int l = 0; l < loop->params.n_links; l++) {
+		struct agent_link *link = &loop->params.links[l];
+		uint32_t taken = cpu_link_take(&loop->params, link, now, &b->request[b->n],
+					       loop->params.max_batch - b->n, &loop->stats);
+
+		while (taken-- > 0)
+			b->link[b->n++] = link;
+	}
+	return b->n == loop->params.max_batch ||
+	       (b->n > 0 && now - b->request[0].seen_ns >= timeout);
+}
+
+static void send_batch(struct agent_loop *loop, struct peer_batch *b)
 {
 	uint64_t done = clock_now_ns();
 
-	for (uint32_t i = 0; i < n; i++) {
-		struct agent_link *link = loop->link[i];
-		const struct intake *r = &loop->request[i];
+	for (uint32_t i = 0; i < b->n; i++) {
+		struct agent_link *link = b->link[i];
+		const struct intake *r = &b->request[i];
 		struct ring_reply *header = (void *)cpu_link_reply(link, r->slot);
-		struct mlx5_write write = cpu_link_answer(
-			link, r, sizeof(*header) + reply_length(loop, r), 0, false, &loop->stats);
+		uint32_t length = peer_reply_length(loop, r);
+		struct mlx5_write write =
+			cpu_link_answer(link, r, sizeof(*header) + length, 0, false, &loop->stats);
 
 		*header = (struct ring_reply){
 			.sequence = r->sequence,
 			.seen_ns = r->seen_ns,
-			.start_ns = start,
+			.start_ns = b->start_ns,
 			.done_ns = done,
-			.length = reply_length(loop, r),
+			.length = length,
 		};
 		cpu_link_reap(link, &loop->stats);
 		mlx5_wqe_build(&link->queue, link->built++, &write);
@@ -223,65 +197,91 @@ static void send_batch(struct agent_loop *loop, uint32_t n, uint64_t start)
 	loop->stats.batches++;
 }
 
-static void *run(void *argument)
+/* Batches are answered in the order in which they were taken. */
+static void *serve(void *argument)
 {
 	struct agent_loop *loop = argument;
+	uint32_t depth = loop->kind->depth;
+	uint64_t taken = 0, answered = 0;
 
 	cudaSetDevice(loop->params.gpu);
-	while (!__atomic_load_n(&loop->stop, __ATOMIC_ACQUIRE)) {
-		uint32_t n = take(loop);
-		uint64_t start = clock_now_ns();
+	while (answered < taken || !__atomic_load_n(&loop->stop, __ATOMIC_ACQUIRE)) {
+		struct peer_batch *oldest = &loop->batch[answered % depth];
+		struct peer_batch *next = &loop->batch[taken % depth];
 
-		if (n == 0)
-			continue;
-		run_batch(loop, n);
-		send_batch(loop, n, start);
+		if (answered < taken && loop->kind->is_done(loop, oldest)) {
+			send_batch(loop, oldest);
+			oldest->n = 0;
+			answered++;
+		}
+		if (taken - answered < depth && take(loop, next)) {
+			next->start_ns = clock_now_ns();
+			loop->kind->launch(loop, next);
+			taken++;
+		}
 	}
 	return NULL;
 }
 
-static bool pin(struct agent_loop *loop, const void *at, size_t n, char *error, size_t size)
+static bool pin(struct agent_loop *loop, const void *at, size_t n)
 {
 	void *host = (void *)(uintptr_t)at;
 
 	loop->pinned[loop->n_pinned++] = host;
-	return ok(cudaHostRegister(host, n, cudaHostRegisterPortable), "pin", error, size);
+	return peer_ok(loop, cudaHostRegister(host, n, cudaHostRegisterPortable), "pin");
 }
 
-static struct agent_loop *start(const struct agent_loop_params *params, char *error, size_t size)
+static bool batches_create(struct agent_loop *loop)
+{
+	for (uint32_t d = 0; d < loop->kind->depth; d++) {
+		struct peer_batch *b = &loop->batch[d];
+
+		b->request = calloc(loop->params.max_batch, sizeof(*b->request));
+		b->link = calloc(loop->params.max_batch, sizeof(*b->link));
+		if (!peer_ok(loop, cudaHostAlloc((void **)&b->table, sizeof(*b->table), 0),
+			     "pinned memory"))
+			return false;
+	}
+	return true;
+}
+
+static struct agent_loop *start(const struct peer_kind *kind,
+				const struct agent_loop_params *params, char *error, size_t size)
 {
 	struct agent_loop *loop = calloc(1, sizeof(*loop));
 	bool fine;
 
 	loop->params = *params;
-	loop->request = calloc(params->max_batch, sizeof(*loop->request));
-	loop->link = calloc(params->max_batch, sizeof(*loop->link));
-	fine = ok(cudaSetDevice(params->gpu), "GPU", error, size) && params->max_batch <= 256 &&
-	       graph_create(&loop->graph, params->model, params->model_state, &params->shape,
-			    params->max_batch, error, size);
+	loop->kind = kind;
+	fine = params->max_batch <= PEER_BATCH_MAX &&
+	       peer_ok(loop, cudaSetDevice(params->gpu), "GPU") &&
+	       peer_ok(loop, cudaStreamCreateWithFlags(&loop->stream, cudaStreamNonBlocking),
+		       "stream") &&
+	       model_create(loop) && batches_create(loop);
 	for (unsigned int l = 0; fine && l < params->n_links; l++) {
 		const struct agent_link *link = &params->links[l];
 
-		fine = pin(loop, link->payloads, link->room_at + link->room, error, size) &&
-		       pin(loop, link->replies, (size_t)link->slot_count * link->reply_stride,
-			   error, size);
+		fine = pin(loop, link->payloads, link->room_at + link->room) &&
+		       pin(loop, link->replies, (size_t)link->slot_count * link->reply_stride);
 	}
-	if (!fine || pthread_create(&loop->thread, NULL, run, loop) != 0)
+	if (!fine || !kind->prepare(loop) ||
+	    !peer_ok(loop, cudaStreamSynchronize(loop->stream), "start") ||
+	    pthread_create(&loop->thread, NULL, serve, loop) != 0) {
+		snprintf(error, size, "%s", loop->error);
 		return NULL; /* the bench ends, so there is no clean-up */
+	}
 	return loop;
 }
 
+/* Graphs, streams and small buffers stay until the bench ends. */
 static void stop(struct agent_loop *loop)
 {
 	__atomic_store_n(&loop->stop, 1, __ATOMIC_RELEASE);
 	pthread_join(loop->thread, NULL);
+	cudaDeviceSynchronize();
 	for (unsigned int i = 0; i < loop->n_pinned; i++)
 		cudaHostUnregister(loop->pinned[i]);
-	if (loop->graph.exec != NULL)
-		cudaGraphExecDestroy(loop->graph.exec);
-	cudaStreamDestroy(loop->graph.stream);
-	free(loop->request);
-	free(loop->link);
+	cudaGraphDestroy(loop->model.graph);
 	free(loop);
 }
 
@@ -295,11 +295,22 @@ static bool failed(const struct agent_loop *loop, char *why, size_t size)
 	return false;
 }
 
-const struct agent_loop_ops gpu_peer = {
-	.name = "cpu-mediated",
-	.batch_max = 256,
-	.start = start,
-	.stop = stop,
-	.stats = read_stats,
-	.failed = failed,
-};
+#define PEER(kind)                                                                                 \
+	static struct agent_loop *start_##kind(const struct agent_loop_params *params,             \
+					       char *error, size_t size)                           \
+	{                                                                                          \
+		return start(&peer_##kind, params, error, size);                                   \
+	}                                                                                          \
+	const struct agent_loop_ops gpu_peer_##kind = {                                            \
+		.name = #kind,                                                                     \
+		.batch_max = PEER_BATCH_MAX,                                                       \
+		.start = start_##kind,                                                             \
+		.stop = stop,                                                                      \
+		.stats = read_stats,                                                               \
+		.failed = failed,                                                                  \
+	}
+
+PEER(gathered);
+PEER(in_place);
+PEER(copied);
+PEER(pipelined);
