@@ -3,7 +3,7 @@
 
 #define BLOCK  256
 #define STEP   (BLOCK * 16u) /* bytes that a block has in flight */
-#define BLOCKS 64u           /* of a row at most; tried: 32 and 128, which are no faster */
+#define BLOCKS 64u           /* of a row at most */
 
 static uint32_t blocks_of(const struct peer_rows *rows)
 {
