@@ -71,8 +71,9 @@ static __device__ void quick_take(const struct gpu_loop *g, struct block0 *b, st
 
 	aged = take_batch(g, b, t);
 	quick = is_quick(g, t);
-	/* The fetching warps read the cancel word of a quick request. */
-	if (t->needs_recheck || (aged && !quick)) {
+	/* The fetching warps read the cancel word of a quick request, as soon as it is seen; but one
+	 * that waits for others may be cancelled meanwhile. */
+	if (t->needs_recheck || (aged && (!quick || g->batch_timeout_ns > CANCEL_AGE_NS))) {
 		choose_rows(g, b, t, aged);
 		__syncwarp();
 		quick = is_quick(g, t);

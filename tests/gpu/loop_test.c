@@ -262,6 +262,7 @@ static void drops_what_was_cancelled(struct rig *rig)
 	if (!begin(rig, (struct rig_params){.max_batch = 4, .batch_timeout_us = 500000}))
 		return;
 	ask(rig, 0, 5, 10, 0, NULL);
+	pause_us(1000); /* it waits for others by then */
 	rig_cancel(rig, 0, 5, 1);
 	REQUIRE(await(rig, 0, &r), "no reply");
 	REQUIRE(r.slot == 5 && r.status == RING_CANCELLED, "slot %u status %u", r.slot, r.status);
