@@ -48,10 +48,10 @@ tell rest kept
 expect "a request that was kept" "$answer" = right
 expect "requests of w2" "$(worker w2 requests)" -eq 2
 
-# asking NAME PORT: large requests and replies under way all the time, in the background
+# asking NAME PORT: large requests and replies under way all the time, in the background, for longer than a worker takes to start
 asking() {
     start "$1" client "$build/tests/net/stream/tcp-stream" ask --address "$vip" --port "$2" --connections 8 --pipeline 2 \
-        --min 200000 --max 1048576 --requests 200 --limit-s 60
+        --min 200000 --max 1048576 --requests 500 --limit-s 90
 }
 # ended NAME: it has had all answers, by bytes or a status, each byte right, and no connection ended
 ended() {
@@ -64,7 +64,7 @@ ended() {
     for what in wrong failed lost; do
         expect "$1: $what" "$(figure "$1" $what)" -eq 0
     done
-    expect "$1: answered or refused" $(($(figure "$1" answered) + $(figure "$1" refused))) -eq 200
+    expect "$1: answered or refused" $(($(figure "$1" answered) + $(figure "$1" refused))) -eq 500
 }
 
 start_agent 3 "${model[@]}"
@@ -166,5 +166,5 @@ expect "requests of w2" "$(worker w2 requests)" -eq 2
 tell small whole
 expect "the next one of that connection" "$answer" = right
 eval "exec $to>&-"
-echo "$(figure asked refused) of 200 requests ended with a notice while workers died, $(figure asked_kept refused) of 200 that are kept"
+echo "$(figure asked refused) of 500 requests ended with a notice while workers died, $(figure asked_kept refused) of 500 that are kept"
 echo "a load balancer that had got the address reset after $moved_ms ms"
