@@ -45,7 +45,7 @@ poison() {
     ip netns exec "$tag-client" python3 -c '
 import socket, sys
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-s.settimeout(5)
+s.settimeout(10) # workers are lost after 5 s, or before
 s.sendto(sys.argv[2].encode(), (sys.argv[1], 8501))
 assert len(s.recv(2048)) == 16' "$vip" "$1" || fail "no notice for the request that says $1"
 }
