@@ -188,7 +188,7 @@ meson_results() {
         | join(" ")' "$1"
 }
 
-# What runs beside each other: names by process in running, until it has ended, and in queue until its verdict is told.
+# Commands that run side by side. Each has its name in running, by process, until it has ended, and in queue until its verdict is told.
 running=() queue=()
 declare -A began=() result=()
 

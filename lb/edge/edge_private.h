@@ -957,7 +957,7 @@ void edge_stream_end(struct edge *e, struct edge_request *r);
 void edge_streams_check(struct edge *e);
 /* The connection takes no further requests: its clients that watch are told so. */
 void edge_streams_end_watches(struct edge *e, struct edge_busy *b);
-/* Nobody wants the rest of a reply of which a chunk came: its worker is told. */
+/* Tells the worker not to send the rest of a reply, as nobody waits for it. */
 void edge_stream_cancel(struct edge_busy *b, const struct edge_request *r);
 /* Text that waits for the next chunk, which is not going to come. */
 void edge_stream_drop_text(struct edge *e, struct edge_busy *b, struct edge_request *r);

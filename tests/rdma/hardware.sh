@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# What Doorbell's agent can do with the RDMA device and the GPU of this machine, found out by doing it: the
+# Finds out, by trying, what Doorbell's agent can do with the RDMA device and the GPU of this machine: it runs the
 # loop's requirements (tests/gpu/loop_test.c) on the device, which loops packets back to itself. No load
 # balancer, no second machine, nothing is left behind. For a ConnectX; another device has the proxy only.
 #

@@ -34,7 +34,7 @@ struct walk_worker *kserve_worker(struct walk *w)
 	return v;
 }
 
-struct walk_worker *kserve_rows_worker(struct walk *w, const char *name)
+struct walk_worker *kserve_rows_worker(struct walk *w, const char *name, uint32_t rows)
 {
 	static struct model_description described = {
 		.version = "1",
@@ -45,7 +45,7 @@ struct walk_worker *kserve_rows_worker(struct walk *w, const char *name)
 		.output = {{.name = "c", .datatype = DATATYPE_UINT16, .rank = 1, .shape = {-1}}},
 	};
 	const struct walk_worker_params many = {
-		.name = name, .max_request = 2, .max_reply = 2, .slots = 512, .max_batch = 256};
+		.name = name, .max_request = 2, .max_reply = 2, .slots = 512, .max_batch = rows};
 	struct lb_registration r;
 	struct walk_worker *v;
 

@@ -52,7 +52,7 @@ unsigned int text_frames(const struct http_client *c, uint8_t type, uint32_t str
 /* Inputs a, FP32 of 2, and b, UINT8 of any; outputs c and d, likewise. It echoes. */
 extern struct model_description kserve_described;
 struct walk_worker *kserve_worker(struct walk *w);
-/* One that takes batches of up to 256 rows, of two bytes each. <name>: NULL: any. */
-struct walk_worker *kserve_rows_worker(struct walk *w, const char *name);
+/* One that takes batches of up to <rows> rows, of two bytes each. <name>: NULL: any. */
+struct walk_worker *kserve_rows_worker(struct walk *w, const char *name, uint32_t rows);
 
 #endif

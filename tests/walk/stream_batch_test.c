@@ -4,8 +4,7 @@
 #include <string.h>
 
 #include "edge/edge.h"
-#include "http_client.h"
-#include "worker.h"
+#include "grpc_text.h"
 
 /* A service whose rows have so many bytes. */
 static struct walk *create(uint32_t row)
@@ -128,25 +127,9 @@ WALK(rows_that_are_cut_anywhere)
 /* Many more rows than a burst has place for; one too many. */
 WALK(as_many_rows_as_the_model_takes)
 {
-	static const struct walk_worker_params many = {
-		.max_request = 2, .max_reply = 2, .slots = 512, .max_batch = 200};
-	static struct model_description described = {
-		.version = "1",
-		.batch = true,
-		.n_inputs = 1,
-		.n_outputs = 1,
-		.input = {{.name = "a", .datatype = DATATYPE_UINT16, .rank = 1, .shape = {-1}}},
-		.output = {{.name = "c", .datatype = DATATYPE_UINT16, .rank = 1, .shape = {-1}}},
-	};
 	struct walk *w = create(2);
-	struct lb_registration r;
-	struct walk_worker *v;
 
-	walk_worker_registration(w, &many, &r);
-	r.worker.min_request = 2;
-	r.worker.description = &described;
-	v = walk_worker_register_as(w, &r);
-	walk_need(v != NULL && walk_worker_start(v), "%s", w->error);
+	kserve_rows_worker(w, NULL, 200);
 	for (unsigned int rows = 199; rows < 202; rows++) {
 		struct http_client *c = http_dial(w, 3000 + rows);
 		static char text[8192], values[4096], want[4200];

@@ -34,7 +34,7 @@ static const struct walk_params replaying = {
 
 static struct walk_worker *worker(struct walk *w)
 {
-	return kserve_rows_worker(w, NULL);
+	return kserve_rows_worker(w, NULL, 256);
 }
 
 /* A batch of binary rows. Returns its length without the rows' bytes, which are behind it. */
@@ -356,7 +356,8 @@ WALK(rows_of_a_batch_that_never_comes_whole_are_cancelled)
 WALK(rows_of_a_worker_that_is_lost_are_replayed)
 {
 	struct walk *w = walk_create(&replaying);
-	struct walk_worker *a = kserve_rows_worker(w, "a"), *b = kserve_rows_worker(w, "b");
+	struct walk_worker *a = kserve_rows_worker(w, "a", 256),
+			   *b = kserve_rows_worker(w, "b", 256);
 	struct http_client *c = http_dial(w, 3000);
 	static char text[2048];
 	uint32_t n = write_rows(text, 40, true);

@@ -310,7 +310,7 @@ static double turns_run(void (*make)(void), bool batches)
 	uint64_t longest = 0;
 
 	if (batches)
-		kserve_rows_worker(w, NULL);
+		kserve_rows_worker(w, NULL, 256);
 	else
 		kserve_worker(w);
 	stream.n = 0;

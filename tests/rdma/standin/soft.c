@@ -2,7 +2,7 @@
 /*
  * The stand-in's network by the software RNIC (gpu-agent/rnic/soft_*.c), on a DPDK port of the
  * program's own EAL: the stand-in, preloaded into doorbell-agent, talks to a real load balancer.
- * What the device serves and refuses comes from the environment:
+ * Environment variables say what the device serves and refuses:
  *
  *   STANDIN_PORT=net_af_packet0,iface=w0     STANDIN_ADDRESS=10.201.0.11/24
  *   STANDIN_FAULTS=no_registers,large_cqes,no_dmabuf,regions_1
