@@ -63,17 +63,17 @@ enum peer_fault {
 struct peer_result {
 	uint64_t answered, bytes, wrong_bytes, wrong_replies;
 	uint64_t cancelled; /* replies that say so */
-	uint64_t missed; /* requests that were cancelled before they were there, and answered all the
-			    same */
-	uint32_t fault; /* enum peer_fault: the first one, of */
+	uint64_t missed;    /* requests that were cancelled before they were there, and answered all
+			       the    same */
+	uint32_t fault;     /* enum peer_fault: the first one, of */
 	uint32_t link, slot;
 	uint64_t got;
 };
 
 /* Requests of many links at once, each by a block of threads of its own. */
 struct peer_load {
-	uint64_t requests; /* per link */
-	uint32_t window;   /* of a link, without a reply; at most its slots */
+	uint64_t requests;    /* per link */
+	uint32_t window;      /* of a link, without a reply; at most its slots */
 	uint32_t least, most; /* bytes of a request */
 	uint32_t cancel_each; /* every n-th is cancelled before its descriptor is there; 0: none */
 	uint32_t deadline_us;

@@ -105,13 +105,16 @@ static void serves_all_rightly(struct rig *rig, const struct ask *a)
 /* Thousands of laps of ring and queue; counters of WQEs have 16 bits and wrap. */
 static void sees_payloads_behind_their_marks(struct rig *rig)
 {
-	const struct ask a = {
-		"max_request=4096",
-		1,
-		16,
-		8,
-		0,
-		{.requests = 70000, .window = 16, .least = 1, .most = 4096, .deadline_us = DEADLINE}};
+	const struct ask a = {"max_request=4096",
+			      1,
+			      16,
+			      8,
+			      0,
+			      {.requests = 70000,
+			       .window = 16,
+			       .least = 1,
+			       .most = 4096,
+			       .deadline_us = DEADLINE}};
 
 	serves_all_rightly(rig, &a);
 }
@@ -119,26 +122,32 @@ static void sees_payloads_behind_their_marks(struct rig *rig)
 /* A request alone is fetched when its mark is seen. */
 static void sees_the_payload_of_a_lone_request(struct rig *rig)
 {
-	const struct ask a = {
-		"max_request=4096,kernel=1",
-		1,
-		16,
-		1,
-		0,
-		{.requests = 20000, .window = 1, .least = 1, .most = 4096, .deadline_us = DEADLINE}};
+	const struct ask a = {"max_request=4096,kernel=1",
+			      1,
+			      16,
+			      1,
+			      0,
+			      {.requests = 20000,
+			       .window = 1,
+			       .least = 1,
+			       .most = 4096,
+			       .deadline_us = DEADLINE}};
 
 	serves_all_rightly(rig, &a);
 }
 
 static void sees_payloads_of_requests_behind_each_other(struct rig *rig)
 {
-	const struct ask a = {
-		"max_request=17000,kernel=1",
-		1,
-		64,
-		1,
-		0,
-		{.requests = 20000, .window = 40, .least = 1, .most = 17000, .deadline_us = DEADLINE}};
+	const struct ask a = {"max_request=17000,kernel=1",
+			      1,
+			      64,
+			      1,
+			      0,
+			      {.requests = 20000,
+			       .window = 40,
+			       .least = 1,
+			       .most = 17000,
+			       .deadline_us = DEADLINE}};
 
 	serves_all_rightly(rig, &a);
 }
@@ -170,13 +179,12 @@ static void moves_large_payloads(struct rig *rig)
 /* What comes while a batch runs is copied beside the model's input. */
 static void takes_large_ones_while_a_batch_runs(struct rig *rig)
 {
-	const struct ask a = {
-		"max_request=200000,kernel=1,batch_us=100",
-		1,
-		16,
-		4,
-		0,
-		{.requests = 1000, .window = 16, .least = 100000, .most = 200000}};
+	const struct ask a = {"max_request=200000,kernel=1,batch_us=100",
+			      1,
+			      16,
+			      4,
+			      0,
+			      {.requests = 1000, .window = 16, .least = 100000, .most = 200000}};
 
 	serves_all_rightly(rig, &a);
 }

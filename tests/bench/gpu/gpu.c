@@ -353,9 +353,9 @@ int main(int argc, char **argv)
 	struct bench_options o;
 	char why[256] = "";
 
-	if (!bench_options_read(&o, argc, argv, "gpu", 
-				"some of post,echo,throughput,mlp,hogged,bell,rings,posted,rnic,joules",
-				5))
+	if (!bench_options_read(
+		    &o, argc, argv, "gpu",
+		    "some of post,echo,throughput,mlp,hogged,bell,rings,posted,rnic,joules", 5))
 		return 2;
 	if (agent_gpus(why, sizeof(why)) == 0) {
 		printf("skipped: %s\n", why);

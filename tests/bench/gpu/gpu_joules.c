@@ -13,9 +13,9 @@
 #include "gpu/gpu_peer.h"
 
 /* NVML's counter goes on some ten times a second. */
-#define SECONDS    2.0
+#define SECONDS    1.5
 #define WINDOW     256
-#define LONE       60000
+#define LONE       45000
 #define GAP_US     20
 #define PACKAGES   "/sys/class/powercap/intel-rapl:*/energy_uj"
 #define NVML_FINE  0
@@ -127,10 +127,11 @@ static void report_each(struct report *report, struct reading from, double n, co
 {
 	struct reading to = read_meters();
 
-	report_add(report, 1e3 * (to.gpu - from.gpu) / n, "%sgpu_mj_per_%s", prefix, name);
+	report_add(report, 1e6 * (to.gpu - from.gpu) / n, "%sgpu_microjoules_per_%s", prefix, name);
 	report_add(report, (to.gpu - from.gpu) / (to.at - from.at), "%sgpu_watts_%s", prefix, name);
 	if (from.cpu >= 0 && sane(to.cpu - from.cpu))
-		report_add(report, 1e3 * (to.cpu - from.cpu) / n, "%scpu_mj_per_%s", prefix, name);
+		report_add(report, 1e6 * (to.cpu - from.cpu) / n, "%scpu_microjoules_per_%s",
+			   prefix, name);
 }
 
 /* --- figures -----------------------------------------------------------------------------------

@@ -24,7 +24,7 @@
 static const struct {
 	const char *name;
 	uint32_t bytes;
-} sizes[] = {{"1kib", 1024},   {"4kib", 4096},	   {"16kib", 16384},
+} sizes[] = {{"1kib", 1024},   {"4kib", 4096},     {"16kib", 16384},
 	     {"64kib", 65536}, {"256kib", 262144}, {"1mib", 1u << 20}};
 #define SIZES (sizeof(sizes) / sizeof(sizes[0]))
 

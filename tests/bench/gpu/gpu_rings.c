@@ -18,7 +18,7 @@ static const struct size {
 	const char *name;
 	uint32_t bytes, slots, n;
 } sizes[] = {
-	{"1kib", 1024, 64, 2000},    {"16kib", 16384, 16, 1000}, {"256kib", 262144, 8, 500},
+	{"1kib", 1024, 64, 2000},   {"16kib", 16384, 16, 1000}, {"256kib", 262144, 8, 500},
 	{"588kib", 602112, 8, 300}, {"4mib", 4u << 20, 4, 100},
 };
 #define SIZES (sizeof(sizes) / sizeof(sizes[0]))
@@ -136,8 +136,8 @@ int gpu_rings_measure(struct report *report, const char *models)
 			host = hbm < 0 ? -1 : measure(report, models, nic, &sizes[i], 1, work);
 			if (host < 0)
 				return -1;
-			report_add(report, hbm / host, "hbm_ring_%sover_host_%s",
-				   works[work].infix, sizes[i].name);
+			report_add(report, hbm / host, "hbm_ring_%sover_host_%s", works[work].infix,
+				   sizes[i].name);
 		}
 	}
 	cudaSetDevice(0); /* of the other parts */
