@@ -49,7 +49,7 @@ struct peer_link {
 	uint16_t next;
 };
 
-/* What was wrong, if something was. */
+/* The first thing that was wrong. */
 enum peer_fault {
 	PEER_FINE,
 	PEER_SILENT,  /* no reply for seconds */

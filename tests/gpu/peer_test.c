@@ -28,7 +28,7 @@ static const struct place {
 	const struct rig_nic *nic;
 } places[] = {{"GPU", &rig_peer_gpu}, {"host", &rig_peer_host}};
 
-/* What a test asks for. */
+/* The loop and the load of a test. */
 struct ask {
 	const char *arguments;
 	uint32_t links, slots, max_batch, batch_timeout_us;
@@ -176,7 +176,7 @@ static void moves_large_payloads(struct rig *rig)
 	serves_all_rightly(rig, &a);
 }
 
-/* What comes while a batch runs is copied beside the model's input. */
+/* Requests that come while a batch runs are copied beside the model's input. */
 static void takes_large_ones_while_a_batch_runs(struct rig *rig)
 {
 	const struct ask a = {"max_request=200000,kernel=1,batch_us=100",

@@ -31,7 +31,7 @@ static const struct {
 static const uint32_t warps[] = {1, 2, 4, 8};
 #define WARPS (sizeof(warps) / sizeof(warps[0]))
 
-/* What a posting warp's block does before it posts. */
+/* The payload that a posting warp's block writes before it posts. */
 enum payload { NONE, HOST, HBM, PAYLOADS };
 static const char *const infix[PAYLOADS] = {"", "written_host_", "written_hbm_"};
 

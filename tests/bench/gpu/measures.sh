@@ -27,6 +27,10 @@ bundle() {
     "$root/tests/bench/run.sh" bundle "$to" --without-mlp
     ninja -C "$root/build-static" tests/gpu/{peer,memory,post}_test >&2
     cp "$root"/build-static/tests/gpu/{peer,memory,post}_test "$here/measures.sh" "$to/"
+    # Of the other benches nothing is wanted, and of symbols.
+    rm -f "$to"/bench-{conntrack,conntrack-scale,conntrack-traffic,rdma,tcp,walk,wire-100g} "$to"/{loop,steps}_test
+    find "$to" -type f -exec sh -c 'head -c 4 "$1" | grep -q ELF && strip --strip-unneeded "$1"' sh {} \;
+    du -sh "$to"
 }
 
 # named COMMAND...: its output, under its name
