@@ -3,7 +3,6 @@
  * The loop on a CPU thread: the default where there is no GPU, and what most tests run. It does
  * what the GPU's loop does, in the same order, with the same posting routine.
  */
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,16 +18,9 @@
 
 bool loop_cpu_post(struct agent_loop *loop, struct agent_link *link, const struct mlx5_write *write)
 {
+	/* There is room: cpu_link_spare() was asked before a request was taken or a heartbeat made.
+	 */
 	cpu_link_reap(link, &loop->stats);
-	/* A full queue empties as the peer acknowledges; the queue pair of a peer that does not
-	 * acknowledge fails. */
-	while (!link->dead && mlx5_room(&link->queue) <= link->built) {
-		if (loop_cpu_stops(loop))
-			return false;
-		cpu_link_ring(&loop->params, link);
-		sched_yield();
-		cpu_link_reap(link, &loop->stats);
-	}
 	if (link->dead)
 		return false;
 	mlx5_wqe_build(&link->queue, link->built++, write);
@@ -56,10 +48,25 @@ void loop_cpu_heartbeat(struct agent_loop *loop, uint64_t now, uint32_t open)
 		struct agent_link *link = &loop->params.links[i];
 		struct mlx5_write write = agent_heartbeat(link, backlog);
 
+		if (cpu_link_spare(link, &loop->stats) == 0)
+			continue;
 		loop_cpu_post(loop, link, &write);
 		cpu_link_ring(&loop->params, link);
 	}
 	loop->stats.heartbeats++;
+}
+
+/* Do requests wait until there is a WQE for their replies? */
+static bool loop_waits_for_room(const struct agent_loop *loop)
+{
+	for (unsigned int i = 0; i < loop->params.n_links; i++) {
+		struct agent_link *link = &loop->params.links[i];
+
+		if (!link->dead && mlx5_room(&link->queue) <= link->built + link->staged &&
+		    cpu_link_unread(link) > 0)
+			return true;
+	}
+	return false;
 }
 
 void loop_cpu_back_off(struct agent_loop *loop, uint64_t ns, bool (*look)(struct agent_loop *loop))
@@ -76,6 +83,8 @@ void loop_cpu_back_off(struct agent_loop *loop, uint64_t ns, bool (*look)(struct
 		sleeper_prepare(loop->params.sleeper);
 		if (look(loop) || loop_cpu_stops(loop))
 			sleeper_cancel(loop->params.sleeper);
+		else if (ns > LOOP_PENDING_NS && loop_waits_for_room(loop))
+			sleeper_wait(loop->params.sleeper, LOOP_PENDING_NS);
 		else
 			sleeper_wait(loop->params.sleeper, ns);
 		break;

@@ -11,6 +11,9 @@
 #include "loop/cpu_link.h"
 #include "loop/turns.h"
 
+/* ns: the RNIC does not wake the loop when something was acknowledged. */
+#define LOOP_PENDING_NS 200000
+
 struct batch {
 	uint32_t n;
 	struct intake *request;
@@ -43,7 +46,7 @@ static inline bool loop_cpu_stops(const struct agent_loop *loop)
 	return __atomic_load_n(&loop->stop, __ATOMIC_ACQUIRE);
 }
 
-/* Post a WRITE. False: the link is dead, or the loop stops. */
+/* Post a WRITE, for which cpu_link_spare() has a WQE. False: the link is dead. */
 bool loop_cpu_post(struct agent_loop *loop, struct agent_link *link,
 		   const struct mlx5_write *write);
 

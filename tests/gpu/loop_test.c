@@ -409,6 +409,39 @@ static void waits_for_a_full_send_queue(struct rig *rig)
 	}
 }
 
+/* A load balancer that acknowledges nothing holds up its own requests, and nobody else's: neither
+ * by its replies nor by its heartbeats, which fill what is left of its queue. */
+static void goes_on_beside_a_full_send_queue(struct rig *rig)
+{
+	struct rig_reply r;
+	uint32_t replies = 0;
+	uint64_t beats;
+
+	if (gpu >= 0) {
+		skipped = "a loop on a GPU waits until the queue pair has failed";
+		return;
+	}
+	if (!begin(rig, (struct rig_params){.links = 2, .wqes = 4, .heartbeat_ms = 5}))
+		return;
+	REQUIRE(echoes(rig, 0, 9, 10, 9) && echoes(rig, 1, 9, 10, 9), "does not begin");
+	if (!rig_mute(rig, 0, true)) {
+		skipped = "this device holds no acknowledgements back";
+		return;
+	}
+	beats = rig->link[1].heartbeats;
+	for (uint32_t i = 0; i < 8; i++)
+		ask(rig, 0, i, 10, i, NULL);
+	for (uint32_t i = 0; i < 1000 || rig->link[1].heartbeats < beats + 20; i++)
+		REQUIRE(echoes(rig, 1, i % SLOTS, 10, i), "the other link waits, too");
+	for (; rig_reply(rig, 0, &r); replies++)
+		REQUIRE(replies < 4, "more is posted than the queue holds");
+	rig_mute(rig, 0, false);
+	for (; replies < 8; replies++) {
+		REQUIRE(await(rig, 0, &r), "only %u replies", replies);
+		REQUIRE(filled(r.bytes, 10, r.slot), "slot %u has other bytes", r.slot);
+	}
+}
+
 /* As many slots as a load balancer asks for where requests are many and small. */
 static void serves_8192_slots(struct rig *rig)
 {
@@ -787,6 +820,7 @@ static const struct loop_test tests[] = {
 	LOOP_TEST(posts_heartbeats_under_load),
 	LOOP_TEST(goes_on_when_a_link_fails),
 	LOOP_TEST(waits_for_a_full_send_queue),
+	LOOP_TEST(goes_on_beside_a_full_send_queue),
 	LOOP_TEST(serves_8192_slots),
 	LOOP_TEST(reports_replies_that_nobody_can_get),
 	LOOP_TEST(tells_when_it_saw_ran_and_ended),
