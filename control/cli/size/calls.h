@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a program takes whose CUDA calls go to a GPU behind a network: the cost model of Wang et
+ * The time of a program whose CUDA calls go to a GPU behind a network: the cost model of Wang et
  * al., "Characterizing Network Requirements for GPU API Remoting in AI Applications" (arXiv
  * 2401.13354), over a trace. With the times of call i
  *
