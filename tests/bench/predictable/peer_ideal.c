@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What could be had: the arrivals of a run of the bench, and schedulers that know of each request
+ * when it is due, lose no time, and let any device run any request. Each is the controller's plan
+ * with another price; the best of them counts. Also a bound that no scheduler passes: devices that
+ * are never idle and run full batches only, of the requests that cost least.
+ */
+#include <err.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/bench/arrivals.h"
+#include "cli/bench/bench.h"
+#include "predictable/device.h"
+#include "predictable/peer.h"
+
+/* Prices that are tried: requests that a second of a device is worth. */
+static const double prices[] = {0, 100, 200, 300, 400};
+
+#define IDEAL_QUEUE 65536
+
+struct ideal_request {
+	uint64_t due_ns;
+	uint32_t model;
+};
+
+struct ideal {
+	const struct peer_ideal_options *o;
+	struct ideal_request *request;
+	uint32_t n;
+	/* Deadlines of those that wait, the earliest first. */
+	uint64_t *deadline[PLAN_MODELS_MAX];
+	uint32_t waiting[PLAN_MODELS_MAX];
+	uint64_t free_ns[PLAN_DEVICES_MAX];
+	uint64_t in_time;
+};
+
+/* As doorbell bench with one thread draws them: engine.c. */
+static void ideal_arrivals(struct ideal *s)
+{
+	const struct peer_ideal_options *o = s->o;
+	uint64_t end = (uint64_t)(o->seconds * 1e9) + o->warmup_ms * UINT64_C(1000000);
+	struct arrivals arrivals;
+	struct draw draw;
+
+	arrivals_init(&arrivals, o->rate, false, o->seed, 0);
+	draw_init(&draw, o->seed, BENCH_THREADS_MAX);
+	while (arrivals_next_ns(&arrivals) < end) {
+		double left = draw_fraction(&draw) * o->models;
+		uint32_t model = 0;
+
+		for (; model < o->models - 1 && left > 1; model++)
+			left -= 1;
+		s->request = realloc(s->request, (s->n + 1) * sizeof(*s->request));
+		if (s->request == NULL)
+			err(1, "memory");
+		s->request[s->n++] = (struct ideal_request){arrivals_next_ns(&arrivals), model};
+		arrivals_take(&arrivals);
+	}
+}
+
+static void ideal_remove(struct ideal *s, uint32_t model, uint32_t from, uint32_t n)
+{
+	memmove(&s->deadline[model][from], &s->deadline[model][from + n],
+		(s->waiting[model] - from - n) * sizeof(uint64_t));
+	s->waiting[model] -= n;
+}
+
+static bool ideal_counts(const struct ideal *s, uint64_t deadline, uint32_t model)
+{
+	return deadline - s->o->deadline_ns[model] >= s->o->warmup_ms * UINT64_C(1000000);
+}
+
+/* The device that is free first gets a batch now, if there is one. */
+static bool ideal_dispatch(struct ideal *s, uint32_t device, uint64_t now, double price)
+{
+	struct plan plan = {.models = s->o->models, .devices = s->o->devices, .price = price};
+	struct plan_batch b;
+
+	for (uint32_t i = 0; i < plan.models; i++) {
+		plan.model[i] = s->o->model[i];
+		plan.model[i].deadline = s->deadline[i];
+		plan.model[i].n = s->waiting[i];
+	}
+	for (uint32_t d = 0; d < plan.devices; d++)
+		plan.free[d] = s->free_ns[d] > now ? s->free_ns[d] : now;
+	if (!plan_next(&plan, device, &b))
+		return false;
+	for (uint32_t i = 0; i < b.n; i++)
+		s->in_time += ideal_counts(s, s->deadline[b.model][b.drop + i], b.model);
+	/* Those that were passed over are too late by the time a device is free again, or wait. */
+	ideal_remove(s, b.model, b.drop, b.n);
+	s->free_ns[device] = now + device_batch_ns(s->o->model[b.model].base_us,
+						   s->o->model[b.model].each_us, b.n);
+	return true;
+}
+
+/* Requests that cannot be in time even by themselves are not looked at again. */
+static void ideal_expire(struct ideal *s, uint64_t now)
+{
+	for (uint32_t i = 0; i < s->o->models; i++) {
+		const struct plan_model *m = &s->o->model[i];
+		uint32_t n = 0;
+
+		while (n < s->waiting[i] &&
+		       s->deadline[i][n] < now + device_batch_ns(m->base_us, m->each_us, 1))
+			n++;
+		ideal_remove(s, i, 0, n);
+	}
+}
+
+static uint32_t ideal_first_free(const struct ideal *s)
+{
+	uint32_t first = 0;
+
+	for (uint32_t d = 1; d < s->o->devices; d++)
+		if (s->free_ns[d] < s->free_ns[first])
+			first = d;
+	return first;
+}
+
+static void ideal_arrive(struct ideal *s, const struct ideal_request *r)
+{
+	uint64_t deadline = r->due_ns + s->o->deadline_ns[r->model];
+	uint64_t *at = s->deadline[r->model];
+
+	/* Of one model all have the same time, so they are in order. */
+	if (s->waiting[r->model] < IDEAL_QUEUE)
+		at[s->waiting[r->model]++] = deadline;
+}
+
+static uint64_t ideal_run(struct ideal *s, double price)
+{
+	uint64_t now = 0;
+	uint32_t i = 0;
+
+	memset(s->waiting, 0, sizeof(s->waiting));
+	memset(s->free_ns, 0, sizeof(s->free_ns));
+	s->in_time = 0;
+	for (;;) {
+		uint32_t device = ideal_first_free(s);
+
+		if (s->free_ns[device] > now)
+			now = s->free_ns[device];
+		while (i < s->n && s->request[i].due_ns <= now)
+			ideal_arrive(s, &s->request[i++]);
+		ideal_expire(s, now);
+		if (ideal_dispatch(s, device, now, price))
+			continue;
+		if (i == s->n)
+			return s->in_time;
+		now = s->request[i].due_ns;
+	}
+}
+
+/* Counted requests, those of the cheapest model first, while the devices' time lasts. */
+static double ideal_bound(const struct ideal *s, const uint64_t counted[PLAN_MODELS_MAX])
+{
+	const struct peer_ideal_options *o = s->o;
+	double left = 0, in_time = 0, latest = 0;
+	bool done[PLAN_MODELS_MAX] = {false};
+
+	for (uint32_t i = 0; i < o->models; i++)
+		latest = (double)o->deadline_ns[i] > latest ? (double)o->deadline_ns[i] : latest;
+	left = o->devices * (o->seconds * 1e9 + latest);
+	for (uint32_t k = 0; k < o->models; k++) {
+		uint32_t best = UINT32_MAX;
+		double cost = 0, n;
+
+		for (uint32_t i = 0; i < o->models; i++) {
+			const struct plan_model *m = &o->model[i];
+			double each =
+				(double)device_batch_ns(m->base_us, m->each_us, m->max_batch) /
+				m->max_batch;
+
+			if (!done[i] && (best == UINT32_MAX || each < cost)) {
+				best = i;
+				cost = each;
+			}
+		}
+		done[best] = true;
+		n = left / cost < (double)counted[best] ? left / cost : (double)counted[best];
+		in_time += n;
+		left -= n * cost;
+	}
+	return in_time;
+}
+
+int peer_ideal(const struct peer_ideal_options *o)
+{
+	struct ideal s = {.o = o};
+	uint64_t counted[PLAN_MODELS_MAX] = {0}, all = 0, best = 0;
+
+	if (o->deadlines != o->models)
+		errx(2, "as many deadlines as models");
+	ideal_arrivals(&s);
+	for (uint32_t i = 0; i < o->models; i++) {
+		s.deadline[i] = calloc(IDEAL_QUEUE, sizeof(uint64_t));
+		if (s.deadline[i] == NULL)
+			err(1, "memory");
+	}
+	for (uint32_t i = 0; i < s.n; i++)
+		if (s.request[i].due_ns >= o->warmup_ms * UINT64_C(1000000)) {
+			counted[s.request[i].model]++;
+			all++;
+		}
+	for (size_t i = 0; i < sizeof(prices) / sizeof(prices[0]); i++) {
+		uint64_t in_time = ideal_run(&s, prices[i]);
+
+		best = in_time > best ? in_time : best;
+	}
+	if (all == 0)
+		errx(2, "no requests");
+	printf("{\"requests\": %" PRIu64 ", \"in_time\": %.6f, \"bound\": %.6f}\n", all,
+	       (double)best / (double)all, ideal_bound(&s, counted) / (double)all);
+	for (uint32_t i = 0; i < o->models; i++)
+		free(s.deadline[i]);
+	free(s.request);
+	return 0;
+}
