@@ -18,8 +18,8 @@
 #define WATCH CLI_BIT(CLI_WATCH)
 #define AGENT                                                                                      \
 	(CLI_BIT(CLI_LB) | CLI_BIT(CLI_DEVICE) | CLI_BIT(CLI_ADDRESS) | CLI_BIT(CLI_MTU) |         \
-	 CLI_BIT(CLI_MEMORY_MB) | CLI_BIT(CLI_NO_HUGEPAGES) | CLI_BIT(CLI_ENGINE) |                \
-	 CLI_BIT(CLI_LB_FABRIC_ADDRESS))
+	 CLI_BIT(CLI_MEMORY_MB) | CLI_BIT(CLI_GPU_MEMORY_MB) | CLI_BIT(CLI_NO_HUGEPAGES) |         \
+	 CLI_BIT(CLI_ENGINE) | CLI_BIT(CLI_LB_FABRIC_ADDRESS))
 
 static const struct command {
 	const char *object, *verb; /* verb and operand are NULL when there is none */
