@@ -8,6 +8,7 @@
 
 #include "edge/edge.h"
 #include "lcore/lcore.h"
+#include "schedule/groups.h"
 
 bool choose_has_workers(const struct lcore *lc, uint16_t service)
 {
@@ -217,6 +218,67 @@ static struct link *choose_from(struct lcore *lc, const struct pick_table *table
 	return choose_claim_any(lc, table, hash, length);
 }
 
+/* --- near and spread ---------------------------------------------------------------------------
+ */
+
+static bool choose_has_room(struct lcore *lc, const struct pick_table *table, uint16_t service,
+			    uint16_t worker)
+{
+	return workers_preferred_has_room(table, &lc->load, worker, lc->link[worker]->batch_share,
+					  lcore_service_config(lc, service)->sticky_load_percent,
+					  lc->now, &lc->service[service].all);
+}
+
+/* The group that a request's worker should be in (near) or should not be in (spread). */
+static uint16_t choose_anchor(const struct lcore *lc, const struct pick_table *table,
+			      uint16_t service, uint16_t preferred)
+{
+	if (table->groups->place == PICK_NEAR)
+		return preferred != WORKER_NONE ? workers_group_of(table, preferred)
+						: table->groups->own;
+	if (unlikely(lc->lost != 0))
+		return workers_group_of(table, (uint16_t)(lc->lost - 1));
+	return workers_group_of(table, lc->service[service].last_worker);
+}
+
+/*
+ * <worker> is the policy's choice. Choose another one if that is where it should be and has room; a
+ * replay leaves the place of the worker that was lost for any worker with a credit.
+ */
+static __rte_noinline uint16_t choose_placed(struct lcore *lc, const struct pick_table *table,
+					     uint16_t service, uint16_t worker, uint16_t preferred)
+{
+	uint16_t anchor = choose_anchor(lc, table, service, preferred), other;
+
+	if (worker == WORKER_NONE || workers_is_placed(table, worker, anchor))
+		return worker;
+	other = workers_pick_placed(table, &lc->load, anchor, &lc->service[service].place_turn);
+	if (other == WORKER_NONE || (lc->lost == 0 && !choose_has_room(lc, table, service, other)))
+		return worker;
+	return other;
+}
+
+/* The policy's choice, or one that is where the service wants it. */
+static inline uint16_t choose_pick(struct lcore *lc, const struct pick_table *table,
+				   uint16_t service, uint32_t hash)
+{
+	uint16_t worker = workers_pick(table, &lc->load, hash, &lc->service[service].pick);
+
+	if (likely(table->groups == NULL))
+		return worker;
+	return choose_placed(lc, table, service, worker, WORKER_NONE);
+}
+
+/* Note where the request went. */
+static inline void choose_note_place(struct lcore *lc, const struct pick_table *table,
+				     uint16_t service, const struct link *link)
+{
+	if (likely(table->groups == NULL))
+		return;
+	lc->service[service].last_worker = link->worker;
+	lc->service[service].all.outstanding++;
+}
+
 /* --- sticky flows ---------------------------------------------------------------------------- */
 
 static bool choose_could_take(const struct lcore *lc, const struct pick_table *table,
@@ -224,15 +286,6 @@ static bool choose_could_take(const struct lcore *lc, const struct pick_table *t
 {
 	return workers_pick_table_has(table, worker) && lc->load.credits[worker] != 0 &&
 	       (likely(deadline == 0) || choose_in_time(lc, worker, deadline));
-}
-
-static bool choose_has_room(struct lcore *lc, const struct pick_table *table, uint16_t service,
-			    uint16_t preferred)
-{
-	return workers_preferred_has_room(table, &lc->load, preferred,
-					  lc->link[preferred]->batch_share,
-					  lcore_service_config(lc, service)->sticky_load_percent,
-					  lc->now, &lc->service[service].all);
 }
 
 /*
@@ -283,14 +336,18 @@ static struct link *choose_sticky(struct lcore *lc, const struct pick_table *tab
 	}
 	if (unlikely(link == NULL)) {
 		other = workers_pick_elsewhere(table, &lc->load, hash, other, state);
+		if (unlikely(table->groups != NULL))
+			other = choose_placed(lc, table, choice->service, other, preferred);
 		link = choose_from(lc, table, other, hash, length, choice);
 	}
 	if (unlikely(link == NULL && could)) {
 		link = choose_claim(lc, preferred, length);
 		choice->late = false;
 	}
-	if (likely(link != NULL))
-		choose_settle(lc, choice->session ? NULL : flow, choice->service, preferred, link);
+	if (unlikely(link == NULL))
+		return NULL;
+	choose_settle(lc, choice->session ? NULL : flow, choice->service, preferred, link);
+	lc->service[choice->service].last_worker = link->worker;
 	return link;
 }
 
@@ -319,11 +376,13 @@ struct link *choose_worker(struct lcore *lc, struct flow *flow, uint16_t service
 		*late = deadline != 0 && !choose_in_time(lc, flow->worker, deadline);
 		return *late ? NULL : choose_claim(lc, flow->worker, length);
 	}
-	worker = workers_pick(table, &lc->load, hash, &lc->service[service].pick);
+	worker = choose_pick(lc, table, service, hash);
 	link = choose_from(lc, table, worker, hash, length, &choice);
 	*late = choice.late;
-	if (link != NULL)
+	if (link != NULL) {
 		choose_remember(flow, link);
+		choose_note_place(lc, table, service, link);
+	}
 	return link;
 }
 
@@ -404,14 +463,16 @@ struct link *choose_deep(struct lcore *lc, struct flow *flow, uint16_t service, 
 	uint16_t worker, tries = RTE_MIN(table->n, TRIES);
 	struct link *link;
 
-	worker = workers_pick(table, &lc->load, hash, &lc->service[service].pick);
+	worker = choose_pick(lc, table, service, hash);
 	if (worker == WORKER_NONE)
 		return NULL;
 	link = choose_claim_deep(lc, worker, m->data_len, deadline);
 	for (uint16_t i = 0; i < tries && link == NULL; i++)
 		link = choose_claim_deep(lc, table->worker[(hash + i) % table->n], m->data_len,
 					 deadline);
-	if (link != NULL)
+	if (link != NULL) {
 		choose_remember(flow, link);
+		choose_note_place(lc, table, service, link);
+	}
 	return link;
 }

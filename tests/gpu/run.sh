@@ -13,7 +13,7 @@ set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$here/../..
 build=${BUILD:-$root/build}
-programs=(tests/gpu/loop_test tests/gpu/steps_test tests/gpu/memory_test tests/gpu/post_test)
+programs=(tests/gpu/loop_test tests/gpu/steps_test tests/gpu/memory_test tests/gpu/places_test tests/gpu/post_test)
 models=(echo mlp words)
 # The loop: beside a send queue in memory; on a ConnectX's stand-in, rung by the GPU, by the proxy, and with requests and
 # replies in the GPU's memory.
@@ -75,6 +75,7 @@ failed=0 skipped=0
 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null
 cat "$here/commit" 2>/dev/null
 try memory "$at/memory_test"
+try places "$at/places_test"
 try post "$at/post_test"
 for loop in "${loops[@]}"; do
     try "$loop" "$at/loop_test" "$loop" "$model_folder" "$weights"
