@@ -22,6 +22,7 @@
 #include "doorbell_agent.h"
 #include "loop/graph_model.h"
 #include "runtime/cpus.h"
+#include "runtime/eal_end.h"
 #include "runtime/kernel_port.h"
 #include "runtime/log_sink.h"
 #include "runtime/notify.h"
@@ -498,7 +499,7 @@ static int run_workers(struct workers *w, struct agent_options *o, char *program
 		ret = serve_until_left(w, rnic);
 	if (rnic != NULL)
 		rnic->ops->close(rnic);
-	rte_eal_cleanup();
+	eal_end();
 unload:
 	unload_models(w);
 	return ret;

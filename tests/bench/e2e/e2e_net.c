@@ -12,6 +12,7 @@
 
 #include "e2e/e2e.h"
 #include "runtime/cpus.h"
+#include "runtime/eal_end.h"
 #include "runtime/neigh.h"
 #include "common/wire_child.h"
 #include "runtime/data_room.h"
@@ -166,7 +167,7 @@ void e2e_net_open(struct e2e_net *net, const struct e2e_options *o)
 void e2e_net_close(struct e2e_net *net)
 {
 	port_close(&net->port);
-	rte_eal_cleanup();
+	eal_end();
 }
 
 /* --- frames -------------------------------------------------------------------------------------
