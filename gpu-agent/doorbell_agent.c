@@ -459,6 +459,7 @@ static struct rnic *agent_open_rnic(const struct agent_options *o, struct worker
 		.claimed = o->device_claimed,
 		.gpu_reads = on_gpu,
 		.dcqcn = o->dcqcn,
+		.queues = (uint16_t)o->queues,
 	};
 	char found[384];
 	struct rnic *rnic;
