@@ -25,6 +25,7 @@
 #   --no-huge           4 KiB pages; also when hugepages cannot be had
 #   --smoke             2,000 requests
 #   --json FILE, --commit TEXT, --machine TEXT, --progress
+#   --stats             print the load balancer's counters, too
 #   --keep-logs DIR     copy configuration and logs there
 #
 # The programs lie beside this script (tests/bench/run.sh bundle), or in BUILD, a build directory.
@@ -48,7 +49,7 @@ fi
 
 vip=10.200.0.100 port=8500
 size=1024 window=1 model=echo form_only=no idle='' fabric_mtu=4200 huge=yes
-lcores=1 threads='' workers=1 gpus='' lb_cpu='' client_cpu='' agent_cpus='' agent_text='' keep_logs='' machine='' commit=''
+stats=no lcores=1 threads='' workers=1 gpus='' lb_cpu='' client_cpu='' agent_cpus='' agent_text='' keep_logs='' machine='' commit=''
 lease_ms=5000 client_args=() agent_args=() pids=() dir=''
 
 usage() {
@@ -59,6 +60,7 @@ usage() {
 while [ $# -gt 0 ]; do
     case $1 in
     --no-huge) huge=no ;;
+    --stats) stats=yes ;;
     --form-only) form_only=yes ;;
     # A short lease, so that a run sees renewals.
     --smoke) client_args+=(--requests 2000 --timeout-ms 5000) lease_ms=1000 ;;
@@ -384,7 +386,7 @@ tag=doorbell-e2e-$$
 dir=$(mktemp -d "${TMPDIR:-/tmp}/$tag.XXXXXX")
 # Where DPDK puts its sockets.
 export RUNTIME_DIRECTORY=$dir
-[ -n "$threads" ] || threads=$lcores
+[ -n "$threads" ] || threads=$((lcores < window ? lcores : window))
 if [ -n "$gpus" ]; then
     IFS=, read -ra numbers <<<"$gpus"
 else
@@ -404,4 +406,5 @@ is_running "$lb_pid" || die "the load balancer ended during the run"
 is_running "$agent_pid" || die "the agent ended during the run"
 say_agent_cpu "$before" $((${EPOCHREALTIME/[.,]/} - began))
 control workers list
+[ $stats = no ] || control stats
 exit $status
