@@ -309,10 +309,10 @@ static void measure_parts(struct report *report, const struct bench_options *o)
 
 	if (wanted(o, "bell"))
 		ret |= gpu_bell_measure(report, models);
-	if (wanted(o, "rings"))
-		ret |= gpu_rings_measure(report, models);
 	if (wanted(o, "posted"))
 		ret |= gpu_posted_measure(report);
+	if (wanted(o, "rings"))
+		ret |= gpu_rings_measure(report, models);
 	if (wanted(o, "rnic"))
 		ret |= gpu_rnic_measure(report, models);
 	if (wanted(o, "joules"))

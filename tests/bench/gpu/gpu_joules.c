@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <dlfcn.h>
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +7,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "gpu/nvml.h"
 #include "gpu/gpu_load.h"
 #include "gpu/gpu_parts.h"
 #include "gpu/gpu_peer.h"
@@ -18,14 +18,14 @@
 #define LONE       45000
 #define GAP_US     20
 #define PACKAGES   "/sys/class/powercap/intel-rapl:*/energy_uj"
-#define NVML_FINE  0
 #define MICROJOULE 1e-6
 
 /* Where the energy of GPU and CPUs is read. */
 static struct {
 	bool opened;
-	int (*total)(void *device, unsigned long long *mj); /* NULL: not readable */
-	void *device;
+	bool of_gpu; /* readable, as are <packages> if there are any */
+	struct nvml nvml;
+	nvml_device device;
 	glob_t packages;
 } meters;
 
@@ -37,24 +37,23 @@ static const struct {
 /* --- meters ------------------------------------------------------------------------------------
  */
 
+/* NULL, or why the GPU's energy is not readable. */
 static const char *open_gpu_meter(void)
 {
-	void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
-	int (*init)(void), (*find)(const char *bus, void **device);
+	static char error[256];
 	unsigned long long mj;
 	char bus[32];
 
-	if (library == NULL)
-		return "no libnvidia-ml.so.1";
-	*(void **)&init = dlsym(library, "nvmlInit_v2");
-	*(void **)&find = dlsym(library, "nvmlDeviceGetHandleByPciBusId_v2");
-	*(void **)&meters.total = dlsym(library, "nvmlDeviceGetTotalEnergyConsumption");
-	if (init != NULL && find != NULL && meters.total != NULL &&
-	    cudaDeviceGetPCIBusId(bus, sizeof(bus), 0) == cudaSuccess && init() == NVML_FINE &&
-	    find(bus, &meters.device) == NVML_FINE && meters.total(meters.device, &mj) == NVML_FINE)
+	if (nvml_open(&meters.nvml, NVML_LIBRARY, error, sizeof(error)) < 0)
+		return error[0] == '\0' ? "not readable (no " NVML_LIBRARY ")" : error;
+	if (meters.nvml.energy != NULL &&
+	    cudaDeviceGetPCIBusId(bus, sizeof(bus), 0) == cudaSuccess &&
+	    meters.nvml.by_bus(bus, &meters.device) == NVML_OK &&
+	    meters.nvml.energy(meters.device, &mj) == NVML_OK) {
+		meters.of_gpu = true;
 		return NULL;
-	meters.total = NULL;
-	return "NVML tells no energy of this GPU";
+	}
+	return "not readable (NVML tells no energy of this GPU)";
 }
 
 /* Joules of all packages so far; -1: not readable. */
@@ -100,7 +99,7 @@ static struct reading read_meters(void)
 	unsigned long long mj = 0;
 	struct timespec now;
 
-	meters.total(meters.device, &mj);
+	meters.nvml.energy(meters.device, &mj);
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	r.gpu = (double)mj / 1e3;
 	r.at = (double)now.tv_sec + (double)now.tv_nsec / 1e9;
@@ -203,7 +202,7 @@ int gpu_joules_measure(struct report *report, const char *models)
 	struct reading from;
 
 	open_meters();
-	if (meters.total == NULL)
+	if (!meters.of_gpu)
 		return 0;
 	sleep_s(0.5); /* clocks come down */
 	from = read_meters();

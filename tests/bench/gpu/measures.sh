@@ -2,33 +2,50 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # Measure again, on another machine, what gpu.md says of rings in a GPU's memory, posting, the agent's CPU time, energy and
-# doorbells; with the tests that go before.
+# doorbells; the tests of the same go before.
 #
 #   tests/bench/gpu/measures.sh bundle DIRECTORY   programs for a machine with a GPU, or two, without DPDK and compilers
-#   DIRECTORY/measures.sh run OUT [--quick]        there; results, as JSON and text, into the folder OUT
+#   DIRECTORY/measures.sh run OUT [--quick]        there: results into the folder OUT
 #
-# OUT gets machine.txt, tests.txt, bench.txt, e2e.txt and gpu-measures.json, whose figures are those of
-# tests/bench/results/gpu-measures-*.json. With one GPU the rings are left out, and said to be. Exits with 1 if a test failed.
+# OUT gets machine.txt, tests.txt, bench.txt, e2e.txt, e2e-poll.json, e2e-sleep.json, and gpu-measures.json, which has all
+# figures: tests/bench/results/gpu-measures-*.json are such files. Where there is one GPU the rings are left out, and said to
+# be. run takes some 100 s, with --quick 40 s. Exits with 1 if something failed.
 #
-# run takes some 4 minutes, with --quick one.
+# BUILD is the build directory (default: build-bench, made when it is not there); e2e's programs are built statically.
 set -uo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
-bench_parts=rings,posted,rnic,joules,bell
+bench_parts=posted,rings,rnic,joules,bell
 limit_s=280 # of a program: a hung kernel must not hold the machine
 
 usage() {
     sed -n '4,/^[^#]/s/^# \{0,1\}//p' "$0"
 }
 
+# carry FILE DIRECTORY: FILE, and the libraries that it needs beyond libc
+carry() {
+    cp -L "$1" "$2/"
+    ldd "$1" | awk '$2 == "=>" && $1 !~ /^(libc|libm|libdl|libpthread|librt)\.so/ { print $3 }' | xargs -r -I{} cp -L {} "$2/"
+}
+
 bundle() {
-    local root=$here/../../.. to=${1:?bundle needs a directory}
+    local root=$here/../../.. to=${1:?bundle needs a directory} name programs build
+    local tests=(tests/gpu/{peer,memory,post}_test tests/bench/bench-gpu)
     set -e
-    "$root/tests/bench/run.sh" bundle "$to" --without-mlp
-    ninja -C "$root/build-static" tests/gpu/{peer,memory,post}_test >&2
-    cp "$root"/build-static/tests/gpu/{peer,memory,post}_test "$here/measures.sh" "$to/"
-    # Of the other benches nothing is wanted, and of symbols.
-    rm -f "$to"/bench-{conntrack,conntrack-scale,conntrack-traffic,rdma,tcp,walk,wire-100g} "$to"/{loop,steps}_test
+    build=${BUILD:-$root/build-bench}
+    programs=(doorbell-lb gpu-agent/doorbell-agent control/doorbell tests/bench/bench-e2e)
+    [ -f "$build/build.ninja" ] || meson setup --buildtype=release "$build" "$root" >&2
+    [ -f "$root/build-static/build.ninja" ] ||
+        meson setup --buildtype=release -Dstatic=true -Dxdp=disabled "$root/build-static" "$root" >&2
+    ninja -C "$build" "${tests[@]}" gpu-agent/models/echo.so >&2
+    ninja -C "$root/build-static" "${programs[@]}" >&2
+    mkdir -p "$to/models" "$to/digits"
+    for name in "${tests[@]/#/$build/}" "${programs[@]/#/$root/build-static/}"; do
+        carry "$name" "$to"
+    done
+    carry "$build/gpu-agent/models/echo.so" "$to/models"
+    cp "$root"/tests/bench/{e2e/e2e,hugepages}.sh "$here/measures.sh" "$to/"
+    git -C "$root" describe --always --dirty >"$to/commit"
     find "$to" -type f -exec sh -c 'head -c 4 "$1" | grep -q ELF && strip --strip-unneeded "$1"' sh {} \;
     du -sh "$to"
 }
@@ -36,7 +53,7 @@ bundle() {
 # named COMMAND...: its output, under its name
 named() {
     local status=0
-    echo "== ${*#"$here/"}"
+    echo "== ${*//"$here/"/}"
     timeout -k 5 "$limit_s" "$@" 2>&1 || status=$?
     echo "exit status $status"
     return $status
@@ -63,26 +80,54 @@ tests() {
     return $failed
 }
 
-# The agent's CPU time with the software RNIC, which sleeps or spins when idle.
+bench() {
+    local machine
+    machine=$(nvidia-smi --query-gpu=name --format=csv,noheader | sort | uniq -c | sed 's/^ *//' | paste -sd ';')
+    named "$here/bench-gpu" --only "$bench_parts" --runs "$1" --json "$out/gpu-measures.json" --commit "$(cat "$here/commit")" \
+        --machine "$machine, $(nproc) CPUs"
+}
+
+# The agent's CPU time with the software RNIC, told to spin when idle, and told to sleep.
 soft_rnic() {
     local idle
-    for idle in "$@"; do
-        named "$here/e2e.sh" --window 64 --requests "$requests" --idle "$idle" --json "$out/e2e-$idle.json" || return 1
+    for idle in poll sleep; do
+        named "$here/e2e.sh" --window 64 --requests "$1" --idle "$idle" --json "$out/e2e-$idle.json" || return 1
     done
 }
 
+# Add what e2e.txt says to the figures.
+add_soft_rnic() {
+    python3 - "$out/e2e.txt" "$out/gpu-measures.json" <<'END'
+import json, re, sys
+
+told = open(sys.argv[1]).read()
+figures = json.load(open(sys.argv[2]))
+line = r"agent's CPU time (while the client ran|in a second without requests), of (\d+) us: software RNIC (\d+) us, all else (\d+) us"
+found = re.findall(line, told)
+if len(found) != 4:
+    sys.exit("e2e.sh does not tell the agent's CPU time")
+for (when, *us), idle in zip(found, ["poll", "poll", "sleep", "sleep"]):
+    of, rnic, others = map(int, us)
+    end = f"{idle}{'_idle' if when.startswith('in') else ''}"
+    for name, value in [(f"agent_cpu_percent_with_rnic_soft_{end}", rnic + others), (f"agent_cpu_percent_without_rnic_soft_{end}", others)]:
+        figures["metrics"][name] = 100 * value / of
+        figures["spread"][name] = [100 * value / of] * 2
+        print(f"{name:44} {100 * value / of:10.2f}")
+json.dump(figures, open(sys.argv[2], "w"), indent=2)
+END
+}
+
 run() {
-    local failed=0 runs=5
-    out=${1:?run needs a folder for the results} requests=1000000
+    local failed=0 runs=5 requests=1000000
+    out=${1:?run needs a folder for the results}
     [ "${2:-}" != --quick ] || runs=1 requests=100000
     mkdir -p "$out"
     export LD_LIBRARY_PATH=$here
-    say_machine >"$out/machine.txt" 2>&1
-    tests >"$out/tests.txt" || failed=1
-    named "$here/bench-gpu" --only "$bench_parts" --runs "$runs" --json "$out/gpu-measures.json" --commit "$(cat "$here/commit")" \
-        --machine "$(nvidia-smi -L | sed 's/ (UUID.*//' | paste -sd ';'), $(nproc) CPUs" >"$out/bench.txt" || failed=1
-    soft_rnic poll sleep >"$out/e2e.txt" || failed=1
-    cat "$out"/{machine,tests,bench,e2e}.txt
+    say_machine 2>&1 | tee "$out/machine.txt"
+    tests | tee "$out/tests.txt" || failed=1
+    bench "$runs" | tee "$out/bench.txt" || failed=1
+    soft_rnic "$requests" | tee "$out/e2e.txt" || failed=1
+    add_soft_rnic || failed=1
     return $failed
 }
 
