@@ -194,8 +194,10 @@ static uint16_t choose_pick_in_time(const struct lcore *lc, const struct pick_ta
 }
 
 /* Take a credit for a request of <length>: of <worker>, the policy's choice, or of another. */
-static struct link *choose_from(struct lcore *lc, const struct pick_table *table, uint16_t worker,
-				uint32_t hash, uint32_t length, struct choice *choice)
+static __rte_always_inline struct link *choose_from(struct lcore *lc,
+						    const struct pick_table *table, uint16_t worker,
+						    uint32_t hash, uint32_t length,
+						    struct choice *choice)
 {
 	struct link *link;
 
@@ -258,23 +260,10 @@ static __rte_noinline uint16_t choose_placed(struct lcore *lc, const struct pick
 	return other;
 }
 
-/* The policy's choice, or one that is where the service wants it. */
-static inline uint16_t choose_pick(struct lcore *lc, const struct pick_table *table,
-				   uint16_t service, uint32_t hash)
-{
-	uint16_t worker = workers_pick(table, &lc->load, hash, &lc->service[service].pick);
-
-	if (likely(table->groups == NULL))
-		return worker;
-	return choose_placed(lc, table, service, worker, WORKER_NONE);
-}
-
 /* Note where the request went. */
-static inline void choose_note_place(struct lcore *lc, const struct pick_table *table,
-				     uint16_t service, const struct link *link)
+static __rte_noinline void choose_note_place(struct lcore *lc, uint16_t service,
+					     const struct link *link)
 {
-	if (likely(table->groups == NULL))
-		return;
 	lc->service[service].last_worker = link->worker;
 	lc->service[service].all.outstanding++;
 }
@@ -299,6 +288,7 @@ static void choose_settle(struct lcore *lc, struct flow *flow, uint16_t service,
 	struct lb_service_stats *stats = &lc->service[service].stats;
 
 	lc->service[service].all.outstanding++;
+	lc->service[service].last_worker = link->worker;
 	if (likely(link->worker == preferred))
 		stats->preferred++;
 	else if (preferred != WORKER_NONE)
@@ -344,10 +334,8 @@ static struct link *choose_sticky(struct lcore *lc, const struct pick_table *tab
 		link = choose_claim(lc, preferred, length);
 		choice->late = false;
 	}
-	if (unlikely(link == NULL))
-		return NULL;
-	choose_settle(lc, choice->session ? NULL : flow, choice->service, preferred, link);
-	lc->service[choice->service].last_worker = link->worker;
+	if (likely(link != NULL))
+		choose_settle(lc, choice->session ? NULL : flow, choice->service, preferred, link);
 	return link;
 }
 
@@ -376,13 +364,15 @@ struct link *choose_worker(struct lcore *lc, struct flow *flow, uint16_t service
 		*late = deadline != 0 && !choose_in_time(lc, flow->worker, deadline);
 		return *late ? NULL : choose_claim(lc, flow->worker, length);
 	}
-	worker = choose_pick(lc, table, service, hash);
+	worker = workers_pick(table, &lc->load, hash, &lc->service[service].pick);
+	if (unlikely(table->groups != NULL))
+		worker = choose_placed(lc, table, service, worker, WORKER_NONE);
 	link = choose_from(lc, table, worker, hash, length, &choice);
 	*late = choice.late;
-	if (link != NULL) {
+	if (link != NULL)
 		choose_remember(flow, link);
-		choose_note_place(lc, table, service, link);
-	}
+	if (unlikely(table->groups != NULL) && link != NULL)
+		choose_note_place(lc, service, link);
 	return link;
 }
 
@@ -463,16 +453,18 @@ struct link *choose_deep(struct lcore *lc, struct flow *flow, uint16_t service, 
 	uint16_t worker, tries = RTE_MIN(table->n, TRIES);
 	struct link *link;
 
-	worker = choose_pick(lc, table, service, hash);
+	worker = workers_pick(table, &lc->load, hash, &lc->service[service].pick);
+	if (unlikely(table->groups != NULL))
+		worker = choose_placed(lc, table, service, worker, WORKER_NONE);
 	if (worker == WORKER_NONE)
 		return NULL;
 	link = choose_claim_deep(lc, worker, m->data_len, deadline);
 	for (uint16_t i = 0; i < tries && link == NULL; i++)
 		link = choose_claim_deep(lc, table->worker[(hash + i) % table->n], m->data_len,
 					 deadline);
-	if (link != NULL) {
+	if (link != NULL)
 		choose_remember(flow, link);
-		choose_note_place(lc, table, service, link);
-	}
+	if (unlikely(table->groups != NULL) && link != NULL)
+		choose_note_place(lc, service, link);
 	return link;
 }

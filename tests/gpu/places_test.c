@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Prints what CUDA, the real libnvidia-ml and the kernel say of the GPUs here: the labels that an
- * agent would have, MIG, memory; tries a budget of a GPU's memory, kept and exceeded. Exits with 77
- * where there is no GPU.
+ * The GPUs here, as CUDA, the real libnvidia-ml and the kernel describe them: the labels that an
+ * agent would have, MIG, memory; and a budget of a GPU's memory, kept and exceeded. Prints what it
+ * found. Exits with 77 where there is no GPU.
  */
 #include <inttypes.h>
 #include <stdio.h>

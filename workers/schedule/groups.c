@@ -129,8 +129,8 @@ uint16_t workers_pick_placed(const struct pick_table *table, const struct pick_l
 		return WORKER_NONE;
 	for (uint32_t blocks = table->blocks; blocks != 0; blocks &= blocks - 1) {
 		uint32_t b = (uint32_t)__builtin_ctz(blocks);
-		uint32_t among = table->member[b] & load->open[b] &
-				 (groups->member[anchor][b] ^ outside);
+		uint32_t among =
+			table->member[b] & load->open[b] & (groups->member[anchor][b] ^ outside);
 
 		if (among != 0)
 			groups_compare(&best,
