@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What could be had: the arrivals of a run of the bench, and schedulers that know of each request
+ * A run of the bench without a machine: its arrivals, and schedulers that know of each request
  * when it is due, lose no time, and let any device run any request. Each is the controller's plan
  * with another price; the best of them counts. Also a bound that no scheduler passes: devices that
  * are never idle and run full batches only, of the requests that cost least.
