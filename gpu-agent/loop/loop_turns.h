@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The loop on a CPU thread where others run in turn with it (turns/turns.h). It takes what is in its
- * rings as it comes, so it knows each request's deadline; it gives up what would be late, and runs
- * the batch that is worth most when its turn has come.
+ * The loop on a CPU thread where others run in turn with it (turns/turns.h). It takes what is in
+ * its rings as it comes, so it knows each request's deadline; it gives up what would be late, and
+ * runs the batch that is worth most when its turn has come.
  */
 #ifndef AGENT_LOOP_TURNS_H
 #define AGENT_LOOP_TURNS_H

@@ -38,8 +38,7 @@ void line_add(struct line *line, uint64_t due_ns, uint32_t place)
 
 void line_remove(struct line *line, uint32_t first, uint32_t n)
 {
-	memmove(&line->at[first], &line->at[first + n],
-		(line->n - first - n) * sizeof(*line->at));
+	memmove(&line->at[first], &line->at[first + n], (line->n - first - n) * sizeof(*line->at));
 	line->n -= n;
 }
 
@@ -73,7 +72,7 @@ static double line_worth(const struct line *line, const struct line_batch *b, ui
 	for (uint32_t i = b->first; i < b->first + b->n; i++) {
 		uint64_t due = line->at[i].due_ns;
 		double left = due == LINE_NEVER ? LINE_PATIENCE * (double)wait
-			      : due > end	? (double)(due - end)
+			      : due > end       ? (double)(due - end)
 						: 0;
 
 		worth += (double)wait / ((double)wait + left);
@@ -94,8 +93,8 @@ bool line_choose(const struct line *line, const struct takes *takes, uint32_t ma
 		if (b.n <= most)
 			continue;
 		most = b.n;
-		b.worth = line_worth(line, &b, begin + takes_expect(takes, b.n),
-				     wait > 0 ? wait : 1);
+		b.worth =
+			line_worth(line, &b, begin + takes_expect(takes, b.n), wait > 0 ? wait : 1);
 		if (b.worth > out->worth)
 			*out = b;
 	}
