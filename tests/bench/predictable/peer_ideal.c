@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A run of the bench without a machine: its arrivals, and schedulers that know of each request
- * when it is due, lose no time, and let any device run any request. Each is the controller's plan
- * with another price; the best of them counts. Also a bound that no scheduler passes: devices that
- * are never idle and run full batches only, of the requests that cost least.
+ * when it is due, lose no time, and let any device run any request: the controller's plan with
+ * several prices, and what agents that take turns do. The best of them counts. Also a bound that no
+ * scheduler passes: devices that are never idle and run full batches only, of the requests that
+ * cost least.
  */
 #include <err.h>
 #include <inttypes.h>
@@ -15,9 +16,13 @@
 #include "cli/bench/bench.h"
 #include "predictable/device.h"
 #include "predictable/peer.h"
+#include "turns/line.h"
+#include "turns/turns.h"
 
 /* Prices that are tried: requests that a second of a device is worth. */
 static const double prices[] = {0, 100, 200, 300, 400};
+/* In place of a price: as agents that take turns do. */
+#define IDEAL_BY_TURNS (-1.0)
 
 #define IDEAL_QUEUE 65536
 
@@ -35,6 +40,8 @@ struct ideal {
 	uint32_t waiting[PLAN_MODELS_MAX];
 	uint64_t free_ns[PLAN_DEVICES_MAX];
 	uint64_t in_time;
+	struct takes takes[PLAN_MODELS_MAX];
+	struct line_request *line; /* IDEAL_QUEUE of them */
 };
 
 /* As doorbell bench with one thread draws them: engine.c. */
@@ -73,11 +80,10 @@ static bool ideal_counts(const struct ideal *s, uint64_t deadline, uint32_t mode
 	return deadline - s->o->deadline_ns[model] >= s->o->warmup_ms * UINT64_C(1000000);
 }
 
-/* The device that is free first gets a batch now, if there is one. */
-static bool ideal_dispatch(struct ideal *s, uint32_t device, uint64_t now, double price)
+static bool ideal_plan(const struct ideal *s, uint32_t device, uint64_t now, double price,
+		       struct plan_batch *b)
 {
 	struct plan plan = {.models = s->o->models, .devices = s->o->devices, .price = price};
-	struct plan_batch b;
 
 	for (uint32_t i = 0; i < plan.models; i++) {
 		plan.model[i] = s->o->model[i];
@@ -86,7 +92,48 @@ static bool ideal_dispatch(struct ideal *s, uint32_t device, uint64_t now, doubl
 	}
 	for (uint32_t d = 0; d < plan.devices; d++)
 		plan.free[d] = s->free_ns[d] > now ? s->free_ns[d] : now;
-	if (!plan_next(&plan, device, &b))
+	return plan_next(&plan, device, b);
+}
+
+/* An agent per model, all of whose requests are at hand. */
+static bool ideal_turns(struct ideal *s, uint64_t now, struct plan_batch *b)
+{
+	struct turns_offer offer[PLAN_MODELS_MAX] = {{0}};
+	struct line_batch batch[PLAN_MODELS_MAX];
+	uint64_t longest = 0;
+	int first;
+
+	for (uint32_t i = 0; i < s->o->models; i++)
+		if (s->takes[i].longest_ns > (double)longest)
+			longest = (uint64_t)s->takes[i].longest_ns;
+	for (uint32_t i = 0; i < s->o->models; i++) {
+		const uint32_t max = s->o->model[i].max_batch;
+		struct line line = {.at = s->line, .n = s->waiting[i]};
+
+		for (uint32_t k = 0; k < line.n; k++)
+			s->line[k] = (struct line_request){s->deadline[i][k], k};
+		if (!line_choose(&line, &s->takes[i], max, now, longest, &batch[i]))
+			continue;
+		offer[i] = (struct turns_offer){.said_ns = now + 1,
+						.asked_ns = now,
+						.due_ns = line.at[batch[i].first].due_ns,
+						.work_ns = line_work(&line, &s->takes[i], max) /
+							   s->o->devices,
+						.worth = batch[i].worth};
+	}
+	first = turns_first(offer, s->o->models, now, now);
+	if (first >= 0)
+		*b = (struct plan_batch){(uint32_t)first, batch[first].first, batch[first].n};
+	return first >= 0;
+}
+
+/* The device that is free first gets a batch now, if there is one. */
+static bool ideal_dispatch(struct ideal *s, uint32_t device, uint64_t now, double price)
+{
+	struct plan_batch b;
+
+	if (price == IDEAL_BY_TURNS ? !ideal_turns(s, now, &b)
+				    : !ideal_plan(s, device, now, price, &b))
 		return false;
 	for (uint32_t i = 0; i < b.n; i++)
 		s->in_time += ideal_counts(s, s->deadline[b.model][b.drop + i], b.model);
@@ -196,7 +243,16 @@ int peer_ideal(const struct peer_ideal_options *o)
 	if (o->deadlines != o->models)
 		errx(2, "as many deadlines as models");
 	ideal_arrivals(&s);
+	s.line = calloc(IDEAL_QUEUE, sizeof(*s.line));
+	if (s.line == NULL)
+		err(1, "memory");
 	for (uint32_t i = 0; i < o->models; i++) {
+		const struct plan_model *m = &o->model[i];
+
+		for (uint32_t n = 1; n <= m->max_batch; n++)
+			takes_measure(&s.takes[i], n, device_batch_ns(m->base_us, m->each_us, n),
+				      1);
+		s.takes[i].off_ns = 0;
 		s.deadline[i] = calloc(IDEAL_QUEUE, sizeof(uint64_t));
 		if (s.deadline[i] == NULL)
 			err(1, "memory");
@@ -206,6 +262,7 @@ int peer_ideal(const struct peer_ideal_options *o)
 			counted[s.request[i].model]++;
 			all++;
 		}
+	best = ideal_run(&s, IDEAL_BY_TURNS);
 	for (size_t i = 0; i < sizeof(prices) / sizeof(prices[0]); i++) {
 		uint64_t in_time = ideal_run(&s, prices[i]);
 
@@ -217,6 +274,7 @@ int peer_ideal(const struct peer_ideal_options *o)
 	       (double)best / (double)all, ideal_bound(&s, counted) / (double)all);
 	for (uint32_t i = 0; i < o->models; i++)
 		free(s.deadline[i]);
+	free(s.line);
 	free(s.request);
 	return 0;
 }
