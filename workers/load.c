@@ -38,6 +38,7 @@ static void load_reset(struct pick_load *load, uint16_t worker, uint16_t credits
 	load->run_ns[worker] = load->gap_ns[worker] = load->turn_ns[worker] = 0;
 	load->told[worker] = 0;
 	load->by_deadline[worker] = false;
+	load->wait_ns[worker] = 0;
 	load->meter[worker] = (struct load_meter){0};
 	load_note(load, worker, 0);
 }
@@ -111,12 +112,21 @@ uint64_t workers_expected_finish_ns(const struct pick_load *load, uint16_t worke
 	return (uint64_t)ns;
 }
 
+/* Would it run a request at once? Others may be running where it would: a device that is shared. */
+static bool load_is_idle(const struct pick_load *load, uint16_t worker)
+{
+	return load->outstanding[worker] == 0 && load->wait_ns[worker] < load->run_ns[worker] / 2;
+}
+
 bool workers_load_gathers_before(const struct pick_load *load, uint16_t a, uint16_t b, uint64_t now,
 				 uint32_t batch)
 {
 	uint32_t waits_a = workers_load_waiting(load, a), waits_b = workers_load_waiting(load, b);
 	bool gathers_a = waits_a % batch != 0, gathers_b = waits_b % batch != 0;
+	bool idle_a = load_is_idle(load, a), idle_b = load_is_idle(load, b);
 
+	if (idle_a != idle_b)
+		return idle_a;
 	if (gathers_a != gathers_b)
 		return gathers_a;
 	if (waits_a != waits_b)

@@ -35,6 +35,7 @@ struct pick_load {
 	 * less <later> then. */
 	int32_t told[WORKERS_MAX];
 	bool by_deadline[WORKERS_MAX];
+	float wait_ns[WORKERS_MAX];        /* that its requests waited for a run of late */
 	uint32_t open[WORKER_BLOCKS];      /* one bit per worker: it has credits */
 	uint64_t changes;                  /* number of changes so far */
 	uint32_t changed[WORKER_BLOCKS];   /* low half of <changes> after the block's last change */
@@ -154,6 +155,12 @@ static inline void workers_load_told(struct pick_load *load, uint16_t worker, ui
 	load->told[worker] = (int32_t)waiting - load->later[worker];
 }
 
+/* A request of such a worker waited for so long until its run began. */
+static inline void workers_load_waited(struct pick_load *load, uint16_t worker, uint64_t wait_ns)
+{
+	load->wait_ns[worker] += ((float)wait_ns - load->wait_ns[worker]) / 16;
+}
+
 /* Requests that wait for a run at a worker that runs them by deadline, with those that are on their
  * way there. */
 static inline uint32_t workers_load_waiting(const struct pick_load *load, uint16_t worker)
@@ -164,9 +171,10 @@ static inline uint32_t workers_load_waiting(const struct pick_load *load, uint16
 }
 
 /*
- * Which of two such workers should have one more request that has the time to wait? The one where a
- * batch of <batch> has begun to gather: full batches cost least. Else where fewest wait, and then
- * where it would be done first.
+ * Which of two such workers should have one more request that has the time to wait? One that has
+ * nothing to do, and whose requests have waited for less than half a run of late, would run it at
+ * once. Else the one where a batch of <batch> has begun to gather: full batches cost least. Else
+ * where fewest wait, and then where it would be done first.
  */
 bool workers_load_gathers_before(const struct pick_load *load, uint16_t a, uint16_t b, uint64_t now,
 				 uint32_t batch);

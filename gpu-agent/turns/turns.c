@@ -187,7 +187,7 @@ static void turns_say(struct turns *t)
 	__atomic_store_n(&to->said_ns, t->own.said_ns, __ATOMIC_RELEASE);
 }
 
-/* What all want, as it is now. */
+/* All offers, as they are now. */
 static void turns_read(const struct turns *t, struct turns_offer offer[TURNS_MEMBERS])
 {
 	for (unsigned int i = 0; i < TURNS_MEMBERS; i++) {

@@ -15,7 +15,7 @@
 
 #define TURNS_MEMBERS 64 /* processes that say what they want; others wait as they come */
 
-/* What a process would do with the device. Times are ns of CLOCK_MONOTONIC. */
+/* How a process would use the device. Times are ns of CLOCK_MONOTONIC. */
 struct turns_offer {
 	uint64_t said_ns;  /* 0: it wants no turn */
 	uint64_t asked_ns; /* since when it has wanted one */

@@ -253,7 +253,8 @@ static bool begin_in_turn(struct rig *rig, struct turns *other, char *path, cons
 		     (struct rig_params){.arguments = arguments, .max_batch = 4, .turns = path});
 }
 
-/* What would be late is given up while it waits for its turn, and takes no time of the device. */
+/* A request that would be late is given up while it waits for its turn, and takes no time of the
+ * device. */
 static void gives_up_in_time_what_would_be_late(struct rig *rig)
 {
 	const struct ring_descriptor hurry = {.deadline_us = 60000};

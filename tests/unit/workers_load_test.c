@@ -306,6 +306,26 @@ Test(workers_load, requests_gather_where_a_batch_has_begun)
 	cr_assert(workers_load_gathers_before(&load, 1, 0, 0, 8));
 }
 
+Test(workers_load, one_that_would_run_a_request_at_once_gets_it)
+{
+	for (uint16_t i = 0; i < 2; i++) {
+		workers_load_sent(&load, i, 0);
+		workers_load_answered(&load, i, 1000, 1000);
+		workers_load_told(&load, i, 0);
+	}
+	workers_load_sent(&load, 1, 1000);
+	cr_assert(workers_load_gathers_before(&load, 0, 1, 1000, 8));
+	cr_assert_not(workers_load_gathers_before(&load, 1, 0, 1000, 8));
+	/* Its requests have waited for as long as they run: others run where it would. */
+	for (int i = 0; i < 50; i++)
+		workers_load_waited(&load, 0, 1000);
+	cr_assert(workers_load_gathers_before(&load, 1, 0, 1000, 8));
+	/* They do no more. */
+	for (int i = 0; i < 50; i++)
+		workers_load_waited(&load, 0, 100);
+	cr_assert(workers_load_gathers_before(&load, 0, 1, 1000, 8));
+}
+
 Test(workers_load, the_soonest_that_a_worker_could_be_done_is_by_full_batches)
 {
 	workers_load_sent(&load, 0, 0);
