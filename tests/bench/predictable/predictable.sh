@@ -272,6 +272,7 @@ result=$(jq -s --arg commit "$commit" --arg machine "$machine" --argjson rounds 
     ([$loads[] | . as $load |
       ($all | map(select(.load == $load))) as $any |
       {key: "ideal_\($load)pct", value: ($any | map(.ideal.in_time))},
+      {key: "ideal_apart_\($load)pct", value: ($any | map(.ideal.apart))},
       {key: "bound_\($load)pct", value: ($any | map(.ideal.bound))},
       (if ($parts | length) == 2 then
         {key: "goodput_over_controller_\($load)pct", value: ($all | over($load; .in_time))},
