@@ -2,8 +2,11 @@
 /* Agents that run their models in turn: one at a time, and who is first. */
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <criterion/criterion.h>
@@ -240,6 +243,90 @@ Test(agent_turns, a_turn_ends_with_its_process)
 	cr_assert_eq(turns_take(&other, 0), 0);
 	turns_close(&other);
 	cr_assert_eq(turns_take(&own, 0), 0);
+}
+
+/* A process that wants a turn for what is most urgent of all, and takes it if <takes>. Returns when
+ * it has said so. */
+static pid_t process_start(bool takes)
+{
+	int done[2];
+	pid_t pid;
+	char byte;
+
+	cr_assert_eq(pipe(done), 0);
+	pid = fork();
+	if (pid == 0) {
+		struct turns_offer urgent = {.worth = 1000};
+		uint64_t now = clock_now_ns();
+		struct turns other;
+		char error[256];
+
+		if (turns_open(&other, path, error, sizeof(error)) != 0)
+			_exit(1);
+		urgent.due_ns = now + MS;
+		urgent.work_ns = 100 * MS;
+		turns_want(&other, &urgent, now);
+		if (takes && turns_try(&other, now) != 1)
+			_exit(1);
+		if (write(done[1], "", 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	cr_assert_eq(read(done[0], &byte, 1), 1);
+	close(done[0]);
+	close(done[1]);
+	return pid;
+}
+
+static void process_end(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+Test(agent_turns, one_that_is_killed_in_its_turn_gives_it_back, .timeout = 20)
+{
+	pid_t pid = process_start(true);
+	struct turns_offer mine = {.work_ns = MS};
+
+	turns_want(&own, &mine, clock_now_ns());
+	cr_assert_eq(turns_try(&own, clock_now_ns()), 0);
+	process_end(pid);
+	cr_assert_eq(turns_take(&own, 0), 0);
+	turns_give(&own);
+}
+
+Test(agent_turns, one_that_is_halted_while_it_waits_holds_nobody_up_for_long, .timeout = 20)
+{
+	pid_t pid = process_start(false);
+	uint64_t began = clock_now_ns();
+
+	/* It says nothing new. */
+	cr_assert_eq(turns_take(&own, 0), 0);
+	cr_assert_lt(clock_now_ns() - began, 20 * TURNS_FRESH_NS);
+	turns_give(&own);
+	process_end(pid);
+}
+
+/* Others of the same user may write anything into the file. */
+Test(agent_turns, whatever_offers_say_the_first_is_one_of_them)
+{
+	static struct turns_offer offers[TURNS_MEMBERS];
+
+	srandom(7);
+	for (int round = 0; round < 20000; round++) {
+		uint8_t *bytes = (uint8_t *)offers;
+		int one;
+
+		for (size_t i = 0; i < sizeof(offers); i += 1 + random() % 32)
+			bytes[i] = (uint8_t)random();
+		for (int i = 0; i < TURNS_MEMBERS; i += 1 + random() % 8)
+			offers[i].said_ns = NOW - random() % (long)(2 * TURNS_FRESH_NS);
+		one = first(offers, TURNS_MEMBERS);
+		cr_assert(one >= -1 && one < TURNS_MEMBERS);
+		cr_assert(one < 0 || offers[one].said_ns + TURNS_FRESH_NS > NOW);
+	}
 }
 
 Test(agent_turns, a_file_that_cannot_be_is_named)
