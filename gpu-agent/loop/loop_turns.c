@@ -95,23 +95,23 @@ static void turns_take_rings(struct agent_loop *loop, uint64_t now)
 				t->taken[i].sequence - 1, now);
 			t->place[place].request = t->taken[i];
 			t->place[place].link = t->of[i];
-			line_add(&t->line, line_due(t->taken[i].seen_ns, t->taken[i].deadline_us),
-				 place);
+			line_add(&t->line, t->taken[i].seen_ns,
+				 line_due(t->taken[i].seen_ns, t->taken[i].deadline_us), place);
 		}
 	} while (n > 0);
 }
 
-/* These requests of the line are the batch. */
+/* These requests of the line join the batch. */
 static void turns_batch(struct agent_loop *loop, uint32_t first, uint32_t n)
 {
 	struct loop_turns *t = loop->by_turns;
 	struct batch *b = &loop->batch;
 
-	for (b->n = 0; b->n < n; b->n++) {
-		uint32_t place = t->line.at[first + b->n].place;
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t place = t->line.at[first + i].place;
 
 		b->request[b->n] = t->place[place].request;
-		b->link[b->n] = t->place[place].link;
+		b->link[b->n++] = t->place[place].link;
 		t->place[place].next_free = t->free;
 		t->free = place;
 	}
@@ -123,14 +123,16 @@ static bool turns_give_up(struct agent_loop *loop, uint64_t now)
 {
 	struct loop_turns *t = loop->by_turns;
 	struct batch *b = &loop->batch;
-	uint32_t n = line_late(&t->line, &t->takes, now);
+	uint32_t at = line_late(&t->line, &t->takes, now, 0);
 
-	if (n > 0 && takes_relax(&t->takes, now))
-		n = line_late(&t->line, &t->takes, now);
-	turns_batch(loop, 0, n < loop->params.max_batch ? n : loop->params.max_batch);
-	for (uint32_t i = 0; i < b->n; i++)
-		if (b->request[i].status == RING_OK)
-			b->request[i].status = RING_EXPIRED;
+	if (at < t->line.n && takes_relax(&t->takes, now))
+		at = line_late(&t->line, &t->takes, now, 0);
+	for (; at < t->line.n && b->n < loop->params.max_batch;
+	     at = line_late(&t->line, &t->takes, now, at)) {
+		turns_batch(loop, at, 1);
+		if (b->request[b->n - 1].status == RING_OK)
+			b->request[b->n - 1].status = RING_EXPIRED;
+	}
 	return b->n > 0;
 }
 
@@ -151,9 +153,9 @@ static bool turns_is_enough(const struct agent_loop *loop, uint64_t now)
 static void turns_want_one(struct agent_loop *loop, const struct line_batch *batch, uint64_t now)
 {
 	struct loop_turns *t = loop->by_turns;
-	uint64_t due = t->line.at[batch->first].due_ns;
+	uint64_t due = t->line.at[batch->first].turn_ns;
 	const struct turns_offer offer = {
-		.due_ns = due == LINE_NEVER ? 0 : due,
+		.due_ns = t->line.at[batch->first].due_ns == LINE_NEVER ? 0 : due,
 		.work_ns = line_work(&t->line, &t->takes, loop->params.max_batch),
 		.worth = batch->worth,
 		.run_ns = (uint64_t)t->takes.longest_ns,
@@ -194,6 +196,7 @@ bool loop_turns_gather(struct agent_loop *loop)
 {
 	struct loop_turns *t = loop->by_turns;
 
+	loop->batch.n = 0;
 	while (!loop_cpu_stops(loop)) {
 		uint64_t now = clock_now_ns();
 

@@ -7,8 +7,6 @@
 
 /* First requests that a batch may leave out, so that those behind them are more. */
 #define LINE_LEAVES 32
-/* A request without a deadline is worth as much as one with so many times <wait>. */
-#define LINE_PATIENCE 3
 
 int line_init(struct line *line, uint32_t room)
 {
@@ -26,14 +24,16 @@ uint64_t line_due(uint64_t seen_ns, uint32_t deadline_us)
 	return deadline_us == 0 ? LINE_NEVER : seen_ns + deadline_us * UINT64_C(990);
 }
 
-void line_add(struct line *line, uint64_t due_ns, uint32_t place)
+void line_add(struct line *line, uint64_t seen_ns, uint64_t due_ns, uint32_t place)
 {
+	uint64_t turn = seen_ns + LINE_PATIENCE_NS;
 	uint32_t at = line->n++;
 
-	while (at > 0 && line->at[at - 1].due_ns > due_ns)
+	turn = due_ns < turn ? due_ns : turn;
+	while (at > 0 && line->at[at - 1].turn_ns > turn)
 		at--;
 	memmove(&line->at[at + 1], &line->at[at], (line->n - 1 - at) * sizeof(*line->at));
-	line->at[at] = (struct line_request){due_ns, place};
+	line->at[at] = (struct line_request){due_ns, turn, place};
 }
 
 void line_remove(struct line *line, uint32_t first, uint32_t n)
@@ -42,25 +42,30 @@ void line_remove(struct line *line, uint32_t first, uint32_t n)
 	line->n -= n;
 }
 
-uint32_t line_late(const struct line *line, const struct takes *takes, uint64_t begin)
+uint32_t line_late(const struct line *line, const struct takes *takes, uint64_t begin,
+		   uint32_t from)
 {
 	uint64_t soonest = begin + takes_expect(takes, 1);
-	uint32_t n = 0;
 
-	while (n < line->n && line->at[n].due_ns < soonest)
-		n++;
-	return n;
+	while (from < line->n && line->at[from].due_ns >= soonest)
+		from++;
+	return from;
 }
 
-/* How many from <first> on are in time together: the first of them has the least time. */
+/* How many from <first> on are in time together. */
 static uint32_t line_fits(const struct line *line, const struct takes *takes, uint32_t first,
 			  uint32_t max, uint64_t begin)
 {
-	uint64_t due = line->at[first].due_ns;
-	uint32_t n = line->n - first < max ? line->n - first : max;
+	uint64_t due = UINT64_MAX;
+	uint32_t n = 0;
 
-	while (n > 0 && due < begin + takes_expect(takes, n))
-		n--;
+	while (n < max && first + n < line->n) {
+		if (line->at[first + n].due_ns < due)
+			due = line->at[first + n].due_ns;
+		if (due < begin + takes_expect(takes, n + 1))
+			break;
+		n++;
+	}
 	return n;
 }
 
@@ -70,10 +75,8 @@ static double line_worth(const struct line *line, const struct line_batch *b, ui
 	double worth = 0;
 
 	for (uint32_t i = b->first; i < b->first + b->n; i++) {
-		uint64_t due = line->at[i].due_ns;
-		double left = due == LINE_NEVER ? LINE_PATIENCE * (double)wait
-			      : due > end       ? (double)(due - end)
-						: 0;
+		uint64_t turn = line->at[i].turn_ns;
+		double left = turn > end ? (double)(turn - end) : 0;
 
 		worth += (double)wait / ((double)wait + left);
 	}

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The requests that a worker has and does not run yet, the earliest deadline first, and the batch
- * that is worth most of them. Pure; times are ns of any one clock.
+ * that is worth most of them. One that has waited for a second has the place of one that is due:
+ * else those with long deadlines would wait behind those with short ones for ever. Pure; times are
+ * ns of any one clock.
  *
  * Owner: the loop's thread.
  */
@@ -17,12 +19,13 @@
 #define LINE_NEVER UINT64_MAX
 
 struct line_request {
-	uint64_t due_ns; /* its run must have ended by then; LINE_NEVER: no deadline */
-	uint32_t place;  /* the caller's: where it keeps the request */
+	uint64_t due_ns;  /* its run must have ended by then; LINE_NEVER: no deadline */
+	uint64_t turn_ns; /* its place in the line */
+	uint32_t place;   /* the caller's: where it keeps the request */
 };
 
 struct line {
-	struct line_request *at; /* the earliest <due_ns> first, then the one that came first */
+	struct line_request *at; /* the earliest <turn_ns> first, then the one that came first */
 	uint32_t n, room;
 };
 
@@ -36,12 +39,17 @@ void line_fini(struct line *line);
  */
 uint64_t line_due(uint64_t seen_ns, uint32_t deadline_us);
 
-/* Puts a request in its place. The line must have room. */
-void line_add(struct line *line, uint64_t due_ns, uint32_t place);
+/* Puts a request that was seen <seen_ns> in its place. The line must have room. */
+void line_add(struct line *line, uint64_t seen_ns, uint64_t due_ns, uint32_t place);
+#define LINE_PATIENCE_NS UINT64_C(1000000000)
+
 void line_remove(struct line *line, uint32_t first, uint32_t n);
 
-/* How many at the front would be late even by themselves if they began at <begin>. */
-uint32_t line_late(const struct line *line, const struct takes *takes, uint64_t begin);
+/* The first from <from> on that would be late even by itself if it began at <begin>; <line>->n:
+ * none.
+ */
+uint32_t line_late(const struct line *line, const struct takes *takes, uint64_t begin,
+		   uint32_t from);
 
 struct line_batch {
 	uint32_t first, n; /* requests from <first> on */

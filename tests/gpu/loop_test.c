@@ -303,8 +303,8 @@ static void counts_deadlines_from_when_requests_came(struct rig *rig)
 /* The earliest deadline goes first, whatever came first. */
 static void runs_by_deadline(struct rig *rig)
 {
-	const struct ring_descriptor patient = {.deadline_us = 9000000},
-				     hurry = {.deadline_us = 8000000};
+	const struct ring_descriptor patient = {.deadline_us = 900000},
+				     hurry = {.deadline_us = 800000};
 	struct turns other;
 	struct rig_reply r;
 	char path[64];

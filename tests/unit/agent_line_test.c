@@ -28,7 +28,7 @@ TestSuite(agent_line, .init = setup, .fini = teardown);
 static void add(uint64_t due_ms, uint32_t n)
 {
 	while (n-- > 0)
-		line_add(&line, due_ms == 0 ? LINE_NEVER : due_ms * MS, line.n);
+		line_add(&line, 0, due_ms == 0 ? LINE_NEVER : due_ms * MS, line.n);
 }
 
 /* The batch of at most 8 if it begins at <begin> ms. */
@@ -44,10 +44,10 @@ Test(agent_line, the_earliest_deadline_is_first_and_equal_ones_are_in_their_orde
 {
 	static const uint32_t order[] = {2, 0, 3, 1};
 
-	line_add(&line, 50, 0);
-	line_add(&line, LINE_NEVER, 1);
-	line_add(&line, 40, 2);
-	line_add(&line, 50, 3);
+	line_add(&line, 0, 50, 0);
+	line_add(&line, 0, LINE_NEVER, 1);
+	line_add(&line, 0, 40, 2);
+	line_add(&line, 0, 50, 3);
 	for (uint32_t i = 0; i < 4; i++)
 		cr_assert_eq(line.at[i].place, order[i]);
 	line_remove(&line, 1, 2);
@@ -104,9 +104,27 @@ Test(agent_line, what_would_be_late_by_itself_is_known)
 	add(5, 2);
 	add(7, 1);
 	add(0, 1);
-	cr_assert_eq(line_late(&line, &takes, 0), 2);
-	cr_assert_eq(line_late(&line, &takes, 2 * MS), 3);
-	cr_assert_eq(line_late(&line, &takes, 1000 * MS), 3);
+	cr_assert_eq(line_late(&line, &takes, 0, 0), 0);
+	cr_assert_eq(line_late(&line, &takes, 0, 2), 4, "none of the others is");
+	cr_assert_eq(line_late(&line, &takes, 2 * MS, 2), 2);
+	cr_assert_eq(line_late(&line, &takes, 1000 * MS, 3), 4, "it has no deadline");
+}
+
+Test(agent_line, what_has_waited_for_a_second_goes_before_what_is_urgent)
+{
+	uint64_t now = 5000 * MS;
+
+	/* It came a second ago and has ten; others are due in 100 ms. */
+	line_add(&line, now, now + 100 * MS, 0);
+	line_add(&line, now - 950 * MS, now + 9000 * MS, 1);
+	line_add(&line, now - 500 * MS, LINE_NEVER, 2);
+	cr_assert_eq(line.at[0].place, 1);
+	cr_assert_eq(line.at[1].place, 0);
+	cr_assert_eq(line.at[2].place, 2);
+	/* But it is not late, nor what is behind it in time with it. */
+	cr_assert_eq(line_late(&line, &takes, now + 1000 * MS, 0), 1);
+	cr_assert_eq(choose(5095).n, 1);
+	cr_assert_eq(choose(5095).first, 0);
 }
 
 Test(agent_line, nothing_is_chosen_of_what_would_be_late)

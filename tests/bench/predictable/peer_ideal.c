@@ -116,7 +116,8 @@ static bool ideal_turns(struct ideal *s, uint32_t of, uint64_t now, struct plan_
 		struct line line = {.at = s->line, .n = s->waiting[of][i]};
 
 		for (uint32_t k = 0; k < line.n; k++)
-			s->line[k] = (struct line_request){s->deadline[of][i][k], k};
+			s->line[k] = (struct line_request){s->deadline[of][i][k],
+							   s->deadline[of][i][k], k};
 		if (!line_choose(&line, &s->takes[i], max, now, longest, &batch[i]))
 			continue;
 		offer[i] = (struct turns_offer){.said_ns = now + 1,
