@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The best that could be had: the arrivals of a run of the bench, and schedulers that know of each request
- * when it is due, lose no time, and let any device run any request. Each is the controller's plan
- * with another price; the best of them counts. Also a bound that no scheduler passes: devices that
- * are never idle and run full batches only, of the requests that cost least.
+ * A run of the bench without a machine: its arrivals, and schedulers that know of each request
+ * when it is due, lose no time, and let any device run any request: the controller's plan with
+ * several prices, and what agents that take turns do. The best of them counts. Also a bound that no
+ * scheduler passes: devices that are never idle and run full batches only, of the requests that
+ * cost least. And what is left of that of the agents if each request is bound to a device when it
+ * is due, as a load balancer does that writes it into the device's memory.
  */
 #include <err.h>
 #include <inttypes.h>
@@ -15,9 +17,13 @@
 #include "cli/bench/bench.h"
 #include "predictable/device.h"
 #include "predictable/peer.h"
+#include "turns/line.h"
+#include "turns/turns.h"
 
 /* Prices that are tried: requests that a second of a device is worth. */
 static const double prices[] = {0, 100, 200, 300, 400};
+/* In place of a price: as agents that take turns do. */
+#define IDEAL_BY_TURNS (-1.0)
 
 #define IDEAL_QUEUE 65536
 
@@ -30,11 +36,15 @@ struct ideal {
 	const struct peer_ideal_options *o;
 	struct ideal_request *request;
 	uint32_t n;
-	/* Deadlines of those that wait, the earliest first. */
-	uint64_t *deadline[PLAN_MODELS_MAX];
-	uint32_t waiting[PLAN_MODELS_MAX];
+	/* Deadlines of those that wait, the earliest first: of each device if <apart>, else of the
+	 * first. */
+	bool apart;
+	uint64_t *deadline[PLAN_DEVICES_MAX][PLAN_MODELS_MAX];
+	uint32_t waiting[PLAN_DEVICES_MAX][PLAN_MODELS_MAX];
 	uint64_t free_ns[PLAN_DEVICES_MAX];
 	uint64_t in_time;
+	struct takes takes[PLAN_MODELS_MAX];
+	struct line_request *line; /* IDEAL_QUEUE of them */
 };
 
 /* As doorbell bench with one thread draws them: engine.c. */
@@ -61,11 +71,13 @@ static void ideal_arrivals(struct ideal *s)
 	}
 }
 
-static void ideal_remove(struct ideal *s, uint32_t model, uint32_t from, uint32_t n)
+static void ideal_remove(struct ideal *s, uint32_t of, uint32_t model, uint32_t from, uint32_t n)
 {
-	memmove(&s->deadline[model][from], &s->deadline[model][from + n],
-		(s->waiting[model] - from - n) * sizeof(uint64_t));
-	s->waiting[model] -= n;
+	uint64_t *deadline = s->deadline[of][model];
+
+	memmove(&deadline[from], &deadline[from + n],
+		(s->waiting[of][model] - from - n) * sizeof(uint64_t));
+	s->waiting[of][model] -= n;
 }
 
 static bool ideal_counts(const struct ideal *s, uint64_t deadline, uint32_t model)
@@ -73,25 +85,67 @@ static bool ideal_counts(const struct ideal *s, uint64_t deadline, uint32_t mode
 	return deadline - s->o->deadline_ns[model] >= s->o->warmup_ms * UINT64_C(1000000);
 }
 
-/* The device that is free first gets a batch now, if there is one. */
-static bool ideal_dispatch(struct ideal *s, uint32_t device, uint64_t now, double price)
+static bool ideal_plan(const struct ideal *s, uint32_t device, uint64_t now, double price,
+		       struct plan_batch *b)
 {
 	struct plan plan = {.models = s->o->models, .devices = s->o->devices, .price = price};
-	struct plan_batch b;
 
 	for (uint32_t i = 0; i < plan.models; i++) {
 		plan.model[i] = s->o->model[i];
-		plan.model[i].deadline = s->deadline[i];
-		plan.model[i].n = s->waiting[i];
+		plan.model[i].deadline = s->deadline[0][i];
+		plan.model[i].n = s->waiting[0][i];
 	}
 	for (uint32_t d = 0; d < plan.devices; d++)
 		plan.free[d] = s->free_ns[d] > now ? s->free_ns[d] : now;
-	if (!plan_next(&plan, device, &b))
+	return plan_next(&plan, device, b);
+}
+
+/* An agent per model, all of whose requests are at hand. */
+static bool ideal_turns(struct ideal *s, uint32_t of, uint64_t now, struct plan_batch *b)
+{
+	struct turns_offer offer[PLAN_MODELS_MAX] = {{0}};
+	struct line_batch batch[PLAN_MODELS_MAX];
+	uint64_t longest = 0;
+	int first;
+
+	for (uint32_t i = 0; i < s->o->models; i++)
+		if (s->takes[i].longest_ns > (double)longest)
+			longest = (uint64_t)s->takes[i].longest_ns;
+	for (uint32_t i = 0; i < s->o->models; i++) {
+		const uint32_t max = s->o->model[i].max_batch;
+		struct line line = {.at = s->line, .n = s->waiting[of][i]};
+
+		for (uint32_t k = 0; k < line.n; k++)
+			s->line[k] = (struct line_request){s->deadline[of][i][k],
+							   s->deadline[of][i][k], k};
+		if (!line_choose(&line, &s->takes[i], max, now, longest, &batch[i]))
+			continue;
+		offer[i] = (struct turns_offer){.said_ns = now + 1,
+						.asked_ns = now,
+						.due_ns = line.at[batch[i].first].due_ns,
+						.work_ns = line_work(&line, &s->takes[i], max) /
+							   (s->apart ? 1 : s->o->devices),
+						.worth = batch[i].worth};
+	}
+	first = turns_first(offer, s->o->models, now, now);
+	if (first >= 0)
+		*b = (struct plan_batch){(uint32_t)first, batch[first].first, batch[first].n};
+	return first >= 0;
+}
+
+/* The device, which is free, gets a batch now, if there is one. */
+static bool ideal_dispatch(struct ideal *s, uint32_t device, uint64_t now, double price)
+{
+	uint32_t of = s->apart ? device : 0;
+	struct plan_batch b;
+
+	if (price == IDEAL_BY_TURNS ? !ideal_turns(s, of, now, &b)
+				    : !ideal_plan(s, device, now, price, &b))
 		return false;
 	for (uint32_t i = 0; i < b.n; i++)
-		s->in_time += ideal_counts(s, s->deadline[b.model][b.drop + i], b.model);
-	/* Those that were passed over are too late by the time a device is free again, or wait. */
-	ideal_remove(s, b.model, b.drop, b.n);
+		s->in_time += ideal_counts(s, s->deadline[of][b.model][b.drop + i], b.model);
+	/* Those that were passed over wait, or will be too late. */
+	ideal_remove(s, of, b.model, b.drop, b.n);
 	s->free_ns[device] = now + device_batch_ns(s->o->model[b.model].base_us,
 						   s->o->model[b.model].each_us, b.n);
 	return true;
@@ -100,59 +154,84 @@ static bool ideal_dispatch(struct ideal *s, uint32_t device, uint64_t now, doubl
 /* Requests that cannot be in time even by themselves are not looked at again. */
 static void ideal_expire(struct ideal *s, uint64_t now)
 {
-	for (uint32_t i = 0; i < s->o->models; i++) {
-		const struct plan_model *m = &s->o->model[i];
-		uint32_t n = 0;
+	for (uint32_t k = 0; k < s->o->devices * s->o->models; k++) {
+		uint32_t of = k / s->o->models, model = k % s->o->models, n = 0;
+		const struct plan_model *m = &s->o->model[model];
 
-		while (n < s->waiting[i] &&
-		       s->deadline[i][n] < now + device_batch_ns(m->base_us, m->each_us, 1))
+		while (n < s->waiting[of][model] &&
+		       s->deadline[of][model][n] < now + device_batch_ns(m->base_us, m->each_us, 1))
 			n++;
-		ideal_remove(s, i, 0, n);
+		ideal_remove(s, of, model, 0, n);
 	}
 }
 
-static uint32_t ideal_first_free(const struct ideal *s)
+static uint32_t ideal_waiting(const struct ideal *s, uint32_t of)
 {
-	uint32_t first = 0;
+	uint32_t n = 0;
 
-	for (uint32_t d = 1; d < s->o->devices; d++)
-		if (s->free_ns[d] < s->free_ns[first])
-			first = d;
-	return first;
+	for (uint32_t i = 0; i < s->o->models; i++)
+		n += s->waiting[of][i];
+	return n;
+}
+
+/* As workers_load_gathers_before(), with all known. */
+static bool ideal_is_before(const struct ideal *s, uint32_t a, uint32_t b, uint32_t model,
+			    uint64_t now)
+{
+	uint32_t batch = s->o->model[model].max_batch;
+	uint32_t waits_a = s->waiting[a][model], waits_b = s->waiting[b][model];
+	bool idle_a = s->free_ns[a] <= now && ideal_waiting(s, a) == 0;
+	bool idle_b = s->free_ns[b] <= now && ideal_waiting(s, b) == 0;
+
+	if (idle_a != idle_b)
+		return idle_a;
+	if ((waits_a % batch != 0) != (waits_b % batch != 0))
+		return waits_a % batch != 0;
+	return waits_a != waits_b ? waits_a < waits_b : s->free_ns[a] < s->free_ns[b];
 }
 
 static void ideal_arrive(struct ideal *s, const struct ideal_request *r)
 {
 	uint64_t deadline = r->due_ns + s->o->deadline_ns[r->model];
-	uint64_t *at = s->deadline[r->model];
+	uint32_t of = 0;
 
+	for (uint32_t d = 1; s->apart && d < s->o->devices; d++)
+		if (ideal_is_before(s, d, of, r->model, r->due_ns))
+			of = d;
 	/* Of one model all have the same time, so they are in order. */
-	if (s->waiting[r->model] < IDEAL_QUEUE)
-		at[s->waiting[r->model]++] = deadline;
+	if (s->waiting[of][r->model] < IDEAL_QUEUE)
+		s->deadline[of][r->model][s->waiting[of][r->model]++] = deadline;
 }
 
-static uint64_t ideal_run(struct ideal *s, double price)
+/* When something happens next: a request is due, or a device is free for one that waits. */
+static uint64_t ideal_next(const struct ideal *s, uint32_t i, uint64_t now)
 {
-	uint64_t now = 0;
+	uint64_t next = i < s->n ? s->request[i].due_ns : UINT64_MAX;
+
+	for (uint32_t d = 0; d < s->o->devices; d++)
+		if (s->free_ns[d] > now && s->free_ns[d] < next &&
+		    ideal_waiting(s, s->apart ? d : 0) > 0)
+			next = s->free_ns[d];
+	return next;
+}
+
+static uint64_t ideal_run(struct ideal *s, double price, bool apart)
+{
 	uint32_t i = 0;
 
 	memset(s->waiting, 0, sizeof(s->waiting));
 	memset(s->free_ns, 0, sizeof(s->free_ns));
 	s->in_time = 0;
-	for (;;) {
-		uint32_t device = ideal_first_free(s);
-
-		if (s->free_ns[device] > now)
-			now = s->free_ns[device];
+	s->apart = apart;
+	for (uint64_t now = 0; now != UINT64_MAX; now = ideal_next(s, i, now)) {
 		while (i < s->n && s->request[i].due_ns <= now)
 			ideal_arrive(s, &s->request[i++]);
 		ideal_expire(s, now);
-		if (ideal_dispatch(s, device, now, price))
-			continue;
-		if (i == s->n)
-			return s->in_time;
-		now = s->request[i].due_ns;
+		for (uint32_t d = 0; d < s->o->devices; d++)
+			if (s->free_ns[d] <= now)
+				ideal_dispatch(s, d, now, price);
 	}
+	return s->in_time;
 }
 
 /* Counted requests, those of the cheapest model first, while the devices' time lasts. */
@@ -191,32 +270,47 @@ static double ideal_bound(const struct ideal *s, const uint64_t counted[PLAN_MOD
 int peer_ideal(const struct peer_ideal_options *o)
 {
 	struct ideal s = {.o = o};
-	uint64_t counted[PLAN_MODELS_MAX] = {0}, all = 0, best = 0;
+	uint64_t counted[PLAN_MODELS_MAX] = {0}, all = 0, apart, best;
 
 	if (o->deadlines != o->models)
 		errx(2, "as many deadlines as models");
 	ideal_arrivals(&s);
+	s.line = calloc(IDEAL_QUEUE, sizeof(*s.line));
+	if (s.line == NULL)
+		err(1, "memory");
 	for (uint32_t i = 0; i < o->models; i++) {
-		s.deadline[i] = calloc(IDEAL_QUEUE, sizeof(uint64_t));
-		if (s.deadline[i] == NULL)
-			err(1, "memory");
+		const struct plan_model *m = &o->model[i];
+
+		for (uint32_t n = 1; n <= m->max_batch; n++)
+			takes_measure(&s.takes[i], n, device_batch_ns(m->base_us, m->each_us, n),
+				      1);
+		s.takes[i].off_ns = 0;
+		for (uint32_t d = 0; d < o->devices; d++) {
+			s.deadline[d][i] = calloc(IDEAL_QUEUE, sizeof(uint64_t));
+			if (s.deadline[d][i] == NULL)
+				err(1, "memory");
+		}
 	}
 	for (uint32_t i = 0; i < s.n; i++)
 		if (s.request[i].due_ns >= o->warmup_ms * UINT64_C(1000000)) {
 			counted[s.request[i].model]++;
 			all++;
 		}
+	apart = ideal_run(&s, IDEAL_BY_TURNS, true);
+	best = ideal_run(&s, IDEAL_BY_TURNS, false);
 	for (size_t i = 0; i < sizeof(prices) / sizeof(prices[0]); i++) {
-		uint64_t in_time = ideal_run(&s, prices[i]);
+		uint64_t in_time = ideal_run(&s, prices[i], false);
 
 		best = in_time > best ? in_time : best;
 	}
 	if (all == 0)
 		errx(2, "no requests");
-	printf("{\"requests\": %" PRIu64 ", \"in_time\": %.6f, \"bound\": %.6f}\n", all,
-	       (double)best / (double)all, ideal_bound(&s, counted) / (double)all);
-	for (uint32_t i = 0; i < o->models; i++)
-		free(s.deadline[i]);
+	printf("{\"requests\": %" PRIu64 ", \"in_time\": %.6f, \"apart\": %.6f, \"bound\": %.6f}\n",
+	       all, (double)best / (double)all, (double)apart / (double)all,
+	       ideal_bound(&s, counted) / (double)all);
+	for (uint32_t k = 0; k < o->devices * o->models; k++)
+		free(s.deadline[k / o->models][k % o->models]);
+	free(s.line);
 	free(s.request);
 	return 0;
 }

@@ -220,8 +220,7 @@ measure() {
         --argjson seconds "$seconds" --argjson ideal "$(ideal "$load" "$round")" \
         '($words | transpose | map(.[1] - .[0])) as $device | ($counts | transpose | map(.[1] - .[0])) as $sent | $report[0] as $report |
          (if $part == "controller" then {at_once: $report.refused, given_up: $report.expired, ran_late: (.latency.count - .in_time)}
-          else {at_once: (.requests - $sent[0]), given_up: .notices_by_code.expired,
-                ran_late: ($sent[0] - $sent[1] - .notices_by_code.expired)} end) as $went |
+          else {at_once: (.requests - $sent[0]), given_up: ($sent[0] - $device[2]), ran_late: ($device[2] - $sent[1])} end) as $went |
          {part: $part, load: $load, front_cpu_s: $front, workers_cpu_s: $workers, report: $report, went: $went, ideal: $ideal,
           busy: ($device[0] / 2e9 / ($seconds + 0.5)), batch: ($device[2] / ([$device[1], 1] | max)),
           base: ($device[3] / ([$device[0], 1] | max)), switched: ($device[5] / ([$device[1], 1] | max))} + .' "$dir/asked" >>"$dir/figures"
@@ -273,6 +272,7 @@ result=$(jq -s --arg commit "$commit" --arg machine "$machine" --argjson rounds 
     ([$loads[] | . as $load |
       ($all | map(select(.load == $load))) as $any |
       {key: "ideal_\($load)pct", value: ($any | map(.ideal.in_time))},
+      {key: "ideal_apart_\($load)pct", value: ($any | map(.ideal.apart))},
       {key: "bound_\($load)pct", value: ($any | map(.ideal.bound))},
       (if ($parts | length) == 2 then
         {key: "goodput_over_controller_\($load)pct", value: ($all | over($load; .in_time))},
