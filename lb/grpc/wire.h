@@ -53,6 +53,22 @@ void grpc_wire_init(struct grpc_wire *w, uint64_t length);
 /* Reads from *at on, and moves *at behind what was read. */
 enum grpc_token grpc_wire_read(struct grpc_wire *w, const uint8_t **at, const uint8_t *end);
 
+/*
+ * Among packed varints: the next value, if its bytes are in a row there. False: grpc_wire_read()
+ * says what there is. Sets no field of the caller's.
+ */
+static inline bool grpc_wire_next_packed(struct grpc_wire *w, const uint8_t **at,
+					 const uint8_t *end, uint64_t *value)
+{
+	/* Of one byte, as most are. */
+	if (w->state != 0 || w->shift != 0 || w->packed[w->depth] != 1 + GRPC_WIRE_VARINT ||
+	    w->left[w->depth] == 0 || *at == end || (**at & 0x80) != 0)
+		return false;
+	w->left[w->depth]--;
+	*value = *(*at)++;
+	return true;
+}
+
 /* After GRPC_FIELD: it is a message, or packed values of <type>. False: it is too deep. */
 bool grpc_wire_enter(struct grpc_wire *w);
 bool grpc_wire_enter_packed(struct grpc_wire *w, enum grpc_wire_type type);
