@@ -18,9 +18,10 @@
 #define RACING __attribute__((no_sanitize("thread")))
 
 #define REWRITE_ROOM 2048 /* bytes that a call of rewrite() may write */
-/* Work of a call of rewrite(), and bytes of text that are as much work as one that is read. */
+/* Work of a call of rewrite(); a byte that it writes is as much as one that is read. */
 #define REWRITE_CALL_WORK 16
-#define REWRITE_WRITES    2
+/* Bytes of a reply that a call is shown at least; each gives some of text. */
+#define REWRITE_BYTES_MIN 64
 #define REWRITE_HEAD HTTP_RESPONSE_MAX
 /* Packets of an answer: no more than one client may hold, or a chain may have. */
 #define REWRITE_PACKETS 60000u
@@ -437,6 +438,14 @@ static bool rewrite_append(struct edge *e, struct edge_rewrite *w, const uint8_t
 	return fits;
 }
 
+/* Bytes of the reply whose text there is time for. */
+static uint32_t rewrite_most(const struct edge *e)
+{
+	int32_t left = RTE_MAX(e->write_left, e->kserve->text_left - EDGE_WORK_LEAST);
+
+	return RTE_MAX(left / 2, REWRITE_BYTES_MIN);
+}
+
 /* One call of rewrite(). 1: the reply is written; 0: it is not; -ENOMEM. */
 static int rewrite_step(struct edge *e, struct edge_rewrite *w)
 {
@@ -446,9 +455,10 @@ static int rewrite_step(struct edge *e, struct edge_rewrite *w)
 	const uint8_t *bytes;
 	uint32_t n = rewrite_bytes(w, &bytes);
 
+	n = RTE_MIN(n, rewrite_most(e));
 	done = p->framing->rewrite((struct stream *)&p->stream, &w->reply, bytes, n, text,
 				   sizeof(text));
-	edge_work(e, &e->write_left, done.length / REWRITE_WRITES + REWRITE_CALL_WORK);
+	edge_work(e, &e->write_left, done.length + REWRITE_CALL_WORK);
 	if (!rewrite_append(e, w, text, done.length))
 		return -ENOMEM;
 	if (w->text != NULL && w->text->nb_segs > RTE_MIN(e->share, REWRITE_PACKETS)) {

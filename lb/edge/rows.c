@@ -19,6 +19,8 @@
 /* Work for a row: whose reply is joined, or that is freed; and one that is sent. */
 #define ROWS_WORK   4
 #define ROWS_SUBMIT 24
+/* Bytes of a row's reply that is copied: of shorter ones a packet has some. */
+#define ROWS_SHORT 256
 /* Rows that a batch sends before others do. */
 #define ROWS_TOGETHER 16u
 /* Bytes of text that take as long as to begin a row and to give it its packet. */
@@ -370,6 +372,28 @@ static bool rows_free(struct edge *e, struct edge_rows *w)
 /* --- replies -----------------------------------------------------------------------------------
  */
 
+/* May a short reply be copied to the end of the packet? Others refer to none of both. */
+static bool rows_fits(const struct rte_mbuf *tail, const struct rte_mbuf *m)
+{
+	return tail != NULL && m->nb_segs == 1 && m->data_len <= ROWS_SHORT &&
+	       RTE_MBUF_DIRECT(tail) && rte_mbuf_refcnt_read(tail) == 1 &&
+	       rte_pktmbuf_tailroom(tail) >= m->data_len;
+}
+
+/* The reply of a row behind those before it. A packet for each would take longer to be sent than
+ * many short ones to be copied. */
+static void rows_append(struct edge *e, struct edge_rows *w, struct rte_mbuf *m)
+{
+	if (!rows_fits(w->tail, m))
+		return edge_append(&w->head, &w->tail, m);
+	memcpy(rte_pktmbuf_mtod_offset(w->tail, uint8_t *, w->tail->data_len),
+	       rte_pktmbuf_mtod(m, const uint8_t *), m->data_len);
+	w->tail->data_len += m->data_len;
+	rte_pktmbuf_free(m);
+	edge_release_answer(e, w->busy, 1);
+	w->packets--;
+}
+
 /* Some of the replies, one behind the other. */
 static void rows_join_some(struct edge *e, struct edge_rows *w)
 {
@@ -379,7 +403,7 @@ static void rows_join_some(struct edge *e, struct edge_rows *w)
 		w->bytes += m->pkt_len;
 		w->end[w->joined] = w->bytes;
 		w->row[w->joined]->answer = NULL;
-		edge_append(&w->head, &w->tail, m);
+		rows_append(e, w, m);
 		edge_work(e, &e->rows_left, ROWS_WORK);
 	}
 }

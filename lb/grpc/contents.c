@@ -109,14 +109,14 @@ static enum grpc_infer_step contents_packed(struct grpc_contents *c, struct kser
 					    struct kserve_run *run)
 {
 	enum grpc_infer_step step = GRPC_INFER_MORE;
-	const uint8_t *from = *at;
 	uint64_t value;
 
 	while (step == GRPC_INFER_MORE && run->room - run->length >= ELEMENT_MAX &&
-	       c->count < to->input[i].elements &&
-	       grpc_wire_next_packed(&c->wire, at, end, &value))
+	       !kserve_run_is_over(run) && c->count < to->input[i].elements &&
+	       grpc_wire_next_packed(&c->wire, at, end, &value)) {
 		step = contents_number(c, to, i, value, run);
-	run->work += (uint32_t)(*at - from);
+		run->work++;
+	}
 	return step;
 }
 
