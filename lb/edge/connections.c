@@ -646,7 +646,7 @@ static void connections_bury(struct edge *e, struct edge_connection *c)
 			  CONNECTIONS_END_WORK + CONNECTIONS_REQUEST_WORK * b->n_requests);
 		return connections_end(e, c);
 	}
-	e->ends_wait = true;
+	e->goes_on = true;
 	if (flow != NULL)
 		conntrack_flow_remove(e->lc->ct, flow);
 	c->closing = true;
@@ -678,7 +678,7 @@ unsigned int edge_transmit(struct lcore *lc)
 		edge_rewrite_end_turn(e);
 	edge_rows_end_turn(e);
 	e->ends_left = EDGE_WORK_LEAST;
-	e->ends_wait = false;
+	e->goes_on = false;
 	if (unlikely(e->n_graves > 0))
 		edge_free_buried(e, CONNECTIONS_BURIED);
 	if (unlikely(e->tls != NULL))

@@ -313,8 +313,8 @@ struct edge_cancel {
  * Work of a turn, in bytes of text that is read: some 40 instructions each. Reading has all of it,
  * less what was written before and done with rows; but a part is kept for each of them.
  */
-#define EDGE_WORK      1536
-#define EDGE_WORK_LEAST 384
+#define EDGE_WORK       2048
+#define EDGE_WORK_LEAST 512
 
 struct edge {
 	struct lcore *lc;
@@ -408,7 +408,8 @@ struct edge {
 	bool dated;
 	struct rte_mbuf *grave[EDGE_GRAVES]; /* chains that are freed some packets at a time */
 	uint32_t n_graves;
-	bool ends_wait;            /* connections have ended that have not given back all */
+	bool goes_on; /* the next turn follows at once: this one had no time for all that is due */
+	bool text_owed; /* those that wait had no text in this turn, and have that of the next */
 	bool text_used;            /* in this turn some may have been read or written */
 	/* Of the connection that is read, when it had had so many requests: is there room for
 	 * another's reply? */

@@ -257,12 +257,17 @@ void edge_count_session(struct edge_busy *b)
 
 void edge_rewrite_leave_text(struct edge *e)
 {
+	int32_t left = e->kserve->text_left, theirs = e->text_owed ? EDGE_WORK : EDGE_WORK_LEAST;
+
 	if (e->text_waited)
 		return;
 	e->text_used = e->text_waited = true;
-	/* A call may have taken more than was left. */
-	if (e->kserve->text_left < EDGE_WORK_LEAST)
-		e->kserve->text_left = RTE_MAX(e->kserve->text_left + EDGE_WORK_LEAST, 1);
+	if (!e->text_owed && left >= EDGE_WORK_LEAST)
+		return;
+	/* A call may have taken more than was left, a large document for example. */
+	e->text_owed = left + theirs <= 0;
+	if (!e->text_owed)
+		e->kserve->text_left = left + theirs;
 }
 
 void edge_rewrite_end_turn(struct edge *e)
@@ -270,7 +275,8 @@ void edge_rewrite_end_turn(struct edge *e)
 	e->text_waited = false;
 	e->text_short = e->kserve->text_left <= 0;
 	e->text_used = e->text_short;
-	e->kserve->text_left = EDGE_WORK;
+	/* Those whose segments come then have none before those that wait. */
+	e->kserve->text_left = e->text_owed ? 0 : EDGE_WORK;
 	e->write_left = EDGE_WORK_LEAST;
 }
 

@@ -103,21 +103,33 @@ static enum grpc_infer_step contents_value(struct grpc_contents *c, struct kserv
 	return contents_number(c, to, i, c->wire.value, run);
 }
 
-/* Packed numbers of a byte. Ends where they do, or the run. */
-static enum grpc_infer_step contents_packed(struct grpc_contents *c, struct kserve_infer *to,
-					    uint8_t i, const uint8_t **at, const uint8_t *end,
-					    struct kserve_run *run)
+/* Packed numbers of a byte, as most are: each datatype has them. Ends before another one, and where
+ * the run does. */
+static void contents_packed(struct grpc_contents *c, const struct kserve_input *input,
+			    const uint8_t **at, const uint8_t *end, struct kserve_run *run)
 {
-	enum grpc_infer_step step = GRPC_INFER_MORE;
-	uint64_t value;
+	uint64_t most = grpc_wire_packed_left(&c->wire), elements = input->elements - c->count;
+	uint32_t size = kserve_datatype_size(input->type), n = 0;
+	uint8_t *to = run->at + run->length;
 
-	while (step == GRPC_INFER_MORE && run->room - run->length >= ELEMENT_MAX &&
-	       !kserve_run_is_over(run) && c->count < to->input[i].elements &&
-	       grpc_wire_next_packed(&c->wire, at, end, &value)) {
-		step = contents_number(c, to, i, value, run);
+	most = most < (uint64_t)(end - *at) ? most : (uint64_t)(end - *at);
+	most = most < elements ? most : elements;
+	if (most == 0)
+		return;
+	while (n < most && (*at)[n] < 0x80 && run->room - run->length >= ELEMENT_MAX &&
+	       !kserve_run_is_over(run)) {
+		uint64_t value = input->type == KSERVE_BOOL ? (*at)[n] != 0 : (*at)[n];
+
+		memcpy(to, &value, ELEMENT_MAX);
+		to += size;
+		run->length += size;
 		run->work++;
+		n++;
 	}
-	return step;
+	grpc_wire_take_packed(&c->wire, n);
+	c->offset += n * size;
+	c->count += n;
+	*at += n;
 }
 
 /* A field that has a length: packed numbers, or an element of BYTES. */
@@ -216,8 +228,8 @@ enum grpc_infer_step grpc_contents_read(struct grpc_contents *c, struct kserve_i
 		}
 		if (c->count > to->input[i].elements)
 			return contents_refuse(to, i, "more values than the shape says");
-		step = contents_packed(c, to, i, at, end, run);
-		if (step == GRPC_INFER_MORE && run->room - run->length >= ELEMENT_MAX &&
+		contents_packed(c, &to->input[i], at, end, run);
+		if (run->room - run->length >= ELEMENT_MAX &&
 		    !contents_step(c, to, i, at, end, run, &step))
 			break;
 	}

@@ -53,20 +53,19 @@ void grpc_wire_init(struct grpc_wire *w, uint64_t length);
 /* Reads from *at on, and moves *at behind what was read. */
 enum grpc_token grpc_wire_read(struct grpc_wire *w, const uint8_t **at, const uint8_t *end);
 
-/*
- * Among packed varints: the next value, if its bytes are in a row there. False: grpc_wire_read()
- * says what there is. Sets no field of the caller's.
- */
-static inline bool grpc_wire_next_packed(struct grpc_wire *w, const uint8_t **at,
-					 const uint8_t *end, uint64_t *value)
+/* Among packed varints, between two of them: bytes that are left of them; else 0. */
+static inline uint64_t grpc_wire_packed_left(const struct grpc_wire *w)
 {
-	/* Of one byte, as most are. */
-	if (w->state != 0 || w->shift != 0 || w->packed[w->depth] != 1 + GRPC_WIRE_VARINT ||
-	    w->left[w->depth] == 0 || *at == end || (**at & 0x80) != 0)
-		return false;
-	w->left[w->depth]--;
-	*value = *(*at)++;
-	return true;
+	bool between = w->state == 0 && w->shift == 0 &&
+		       w->packed[w->depth] == 1 + GRPC_WIRE_VARINT;
+
+	return between ? w->left[w->depth] : 0;
+}
+
+/* The caller has read <n> of these bytes, whole values. */
+static inline void grpc_wire_take_packed(struct grpc_wire *w, uint32_t n)
+{
+	w->left[w->depth] -= n;
 }
 
 /* After GRPC_FIELD: it is a message, or packed values of <type>. False: it is too deep. */
