@@ -275,7 +275,7 @@ static void connections_end(struct edge *e, struct edge_connection *c)
 
 	edge_set_opening(e, c, false);
 	edge_opener_leave(e, c);
-	if (unlikely(e->lc->lb->access != NULL))
+	if (unlikely(e->lc->lb->access != NULL) && !c->buried)
 		edge_access_lost(e, c);
 	if (unlikely(e->lc->trace != NULL))
 		trace_connection(e->lc, c->handle, TRACE_CLOSED, c->tcp.state == TCP_TIME_WAIT, 0);
@@ -647,6 +647,9 @@ static void connections_bury(struct edge *e, struct edge_connection *c)
 		return connections_end(e, c);
 	}
 	e->goes_on = true;
+	if (unlikely(e->lc->lb->access != NULL) && !c->buried)
+		edge_access_lost(e, c);
+	c->buried = true;
 	if (flow != NULL)
 		conntrack_flow_remove(e->lc->ct, flow);
 	c->closing = true;

@@ -274,6 +274,7 @@ struct edge_connection {
 	bool ended : 1;     /* the client has closed: what it sent before is still read */
 	bool closing : 1;   /* nothing more is read: close when what was asked is answered */
 	bool opening : 1;   /* counted in the backlog */
+	bool buried : 1;    /* it has ended, and its requests were told of, but not given back */
 	bool secured : 1;   /* it has TLS; */
 	bool tls_ended : 1; /* our close_notify is queued, or nothing more can be: TCP closes */
 	struct tcp_connection tcp;

@@ -115,7 +115,10 @@ void json_put_string(struct json_out *o, const char *text, uint32_t length)
 			json_put_bytes(o, text + i, n);
 			continue;
 		}
-		json_escape_put(&e, o, (uint8_t)text[i]);
+		if (e.utf8.left == 0 && (uint8_t)text[i] < 0x80)
+			json_put_ascii(o, text[i]);
+		else
+			json_escape_put(&e, o, (uint8_t)text[i]);
 		n = 1;
 	}
 	json_escape_end(&e, o);

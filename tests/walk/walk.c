@@ -260,7 +260,7 @@ static bool is_busy(const struct walk *w)
 	for (unsigned int i = 0; i < w->lb->n_lcores; i++) {
 		const struct lcore *lc = w->lb->lcore[i];
 
-		busy |= lc->n_waiting > 0;
+		busy |= lc->n_waiting > 0 || edge_deadline(lc) <= lc->now;
 		for (unsigned int p = 0; p < w->n_ports; p++)
 			busy |= lc->tx[p].n > 0;
 	}
