@@ -10,6 +10,7 @@
 #include <rte_eal.h>
 #include <rte_ethdev.h>
 
+#include "edge/edge.h"
 #include "reload/reload.h"
 #include "worker.h"
 #include "lb.h"
