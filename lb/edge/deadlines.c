@@ -65,7 +65,7 @@ static uint32_t deadlines_latest(const struct edge *e, const struct edge_connect
 
 	if (unlikely(c->secured) && !edge_tls_has_keys(e, c) && c->busy == NULL && !c->closing)
 		latest = sequence_min(latest, c->idle_ms + e->known->tcp.handshake_ms);
-	return e->idle_ms == 0 || c->busy != NULL || c->closing
+	return e->idle_ms == 0 || (c->busy != NULL && !edge_frames_are_idle(c)) || c->closing
 		       ? latest
 		       : sequence_min(latest, c->idle_ms + e->idle_ms);
 }
