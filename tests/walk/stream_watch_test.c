@@ -223,6 +223,7 @@ WALK(a_client_that_watches_is_not_idle)
 
 	text_preface(&t);
 	http_say(idle, t.at, t.n);
+	http_wait(idle);
 	walk_pass(w, 5000);
 	http_take_all(c);
 	/* One without a call is told to go, and its connection ends. */

@@ -54,7 +54,7 @@ static void make_json(const struct text_kind *k)
 	for (unsigned int i = 0; i < 60000; i++)
 		n += sprintf(json + n, "%s%u", i > 0 ? "," : "", i % 10);
 	n += sprintf(json + n, "]}]}");
-	for (unsigned int i = 0; i < 4; i++) {
+	for (unsigned int i = 0; i < 2; i++) {
 		char head[200];
 
 		text_put(head, sprintf(head,
@@ -73,7 +73,7 @@ static void make_batches(const struct text_kind *k)
 				   "\"parameters\":{\"binary_data_output\":true}}";
 	static const char rows[512];
 
-	for (unsigned int i = 0; i < 200; i++) {
+	for (unsigned int i = 0; i < 60; i++) {
 		char head[200];
 
 		text_put(head, sprintf(head,
@@ -93,7 +93,7 @@ static void make_spaces(const struct text_kind *k)
 
 	text_put(head, sizeof(head) - 1);
 	text_put("{\"x\":[", 6);
-	for (unsigned int i = 0; i < 300000; i++)
+	for (unsigned int i = 0; i < 60000; i++)
 		text_put("[],", 3);
 }
 
@@ -104,13 +104,13 @@ static void make_chunks(const struct text_kind *k)
 
 	text_put(head, sizeof(head) - 1);
 	text_put("1\r\n{\r\n", 6);
-	for (unsigned int i = 0; i < 60000; i++)
+	for (unsigned int i = 0; i < 10000; i++)
 		text_put("1\r\n \r\n", 6);
 }
 
 static void make_small_requests(const struct text_kind *k)
 {
-	for (unsigned int i = 0; i < 20000; i++)
+	for (unsigned int i = 0; i < 3000; i++)
 		text_put("GET / HTTP/1.1\r\nHost:\r\n\r\n", 25);
 }
 
@@ -133,7 +133,7 @@ static void make_typed(const struct text_kind *k)
 	message[2] = 0;
 	message[3] = (char)((n - 5) >> 8);
 	message[4] = (char)(n - 5);
-	for (uint32_t call = 1; call < 40; call += 2) {
+	for (uint32_t call = 1; call < 12; call += 2) {
 		text_put_frame(FRAME_HEADERS, FRAME_END_HEADERS, call, GRPC_HEAD, sizeof(GRPC_HEAD) - 1);
 		for (uint32_t at = 0; at < n; at += 16000)
 			text_put_frame(FRAME_DATA, at + 16000 >= n, call, message + at,
@@ -170,7 +170,7 @@ static void make_references(uint32_t references, uint32_t length)
 	text_put_frame(FRAME_HEADERS, FRAME_END_HEADERS, 1, first, n + 6 + length);
 	memcpy(head, GRPC_HEAD, n);
 	memset(head + n, 0xbe, references);
-	for (uint32_t call = 3; call < 400 && text_length() < 500000; call += 2) {
+	for (uint32_t call = 3; call < 400 && text_length() < 100000; call += 2) {
 		text_put_frame(FRAME_HEADERS, FRAME_END_HEADERS, call, head, n + references);
 		text_put_frame(FRAME_RST, 0, call, "\0\0\0\10", 4);
 	}
@@ -196,7 +196,7 @@ static void make_frames(uint8_t type, uint32_t id, const void *bytes, uint32_t n
 	text_begin_http2();
 	if (id > 0)
 		text_put_frame(FRAME_HEADERS, FRAME_END_HEADERS, id, GRPC_HEAD, sizeof(GRPC_HEAD) - 1);
-	for (unsigned int i = 0; i < 20000; i++)
+	for (unsigned int i = 0; i < 3000; i++)
 		text_put_frame(type, 0, id, bytes, n);
 }
 
@@ -213,7 +213,7 @@ static void make_settings(const struct text_kind *k)
 static void make_priorities(const struct text_kind *k)
 {
 	text_begin_http2();
-	for (uint32_t i = 0; i < 20000; i++) {
+	for (uint32_t i = 0; i < 3000; i++) {
 		uint8_t on[5] = {0, 0, (2 * i + 1) >> 8 & 255, (2 * i + 1) & 255, i};
 
 		text_put_frame(2, 0, 2 * i + 3, on, 5);
@@ -233,7 +233,7 @@ static void make_empty_data(const struct text_kind *k)
 static void make_resets(const struct text_kind *k)
 {
 	text_begin_http2();
-	for (uint32_t call = 1; call < 600; call += 2) {
+	for (uint32_t call = 1; call < 200; call += 2) {
 		text_put_frame(FRAME_HEADERS, FRAME_END_HEADERS, call, GRPC_HEAD, sizeof(GRPC_HEAD) - 1);
 		text_put_frame(FRAME_RST, 0, call, "\0\0\0\10", 4);
 	}
@@ -242,7 +242,7 @@ static void make_resets(const struct text_kind *k)
 static void make_refused_calls(const struct text_kind *k)
 {
 	text_begin_http2();
-	for (uint32_t call = 1; call < 8000; call += 2)
+	for (uint32_t call = 1; call < 1000; call += 2)
 		text_put_frame(FRAME_HEADERS, FRAME_END_HEADERS | FRAME_END_STREAM, call, GRPC_HEAD,
 			  sizeof(GRPC_HEAD) - 1);
 }
@@ -252,7 +252,7 @@ static void make_calls(const struct text_kind *k)
 	static struct text t;
 
 	text_begin_http2();
-	for (uint32_t call = 1; call < 8000; call += 2) {
+	for (uint32_t call = 1; call < 1000; call += 2) {
 		t.n = 0;
 		text_call(&t, call);
 		text_put_text(&t);
@@ -392,7 +392,7 @@ static uint8_t field_of(enum datatype type)
 	return field[type];
 }
 
-#define TYPED_ELEMENTS 100000u
+#define TYPED_ELEMENTS 30000u
 
 /* As many elements as fit, packed; of BYTES those of a byte. */
 static void make_typed_contents(const struct text_kind *k)
@@ -453,7 +453,7 @@ static void make_json_batches(const struct text_kind *k)
 	for (unsigned int i = 1; i < 256; i++)
 		n += sprintf(json + n, ",%u", i % 10);
 	n += sprintf(json + n, "]}]}");
-	for (unsigned int i = 0; i < 300; i++) {
+	for (unsigned int i = 0; i < 60; i++) {
 		char head[200];
 
 		text_put(head, sprintf(head,
@@ -472,7 +472,7 @@ static void make_text_of_batches(const struct text_kind *k)
 	static char rows[512];
 
 	memset(rows, 0x99, sizeof(rows));
-	for (unsigned int i = 0; i < 200; i++) {
+	for (unsigned int i = 0; i < 60; i++) {
 		char head[200];
 
 		text_put(head, sprintf(head,
@@ -504,7 +504,7 @@ static void put_batch_calls(bool raw)
 	message[3] = (char)((n - 5) >> 8);
 	message[4] = (char)(n - 5);
 	text_begin_http2();
-	for (uint32_t call = 1; call < 400; call += 2) {
+	for (uint32_t call = 1; call < 120; call += 2) {
 		text_put_frame(FRAME_HEADERS, FRAME_END_HEADERS, call, GRPC_HEAD,
 			       sizeof(GRPC_HEAD) - 1);
 		text_put_frame(FRAME_DATA, FRAME_END_STREAM, call, message, n);
@@ -576,7 +576,7 @@ static void put_gets(const char *path)
 	char head[200];
 	int n = sprintf(head, "GET %s HTTP/1.1\r\nHost:\r\n\r\n", path);
 
-	for (unsigned int i = 0; i < 600; i++)
+	for (unsigned int i = 0; i < 100; i++)
 		text_put(head, n);
 }
 
@@ -605,7 +605,7 @@ static void make_index(const struct text_kind *k)
 	static const char head[] = "POST /v2/repository/index HTTP/1.1\r\nHost:\r\n"
 				   "Content-Length: 0\r\n\r\n";
 
-	for (unsigned int i = 0; i < 600; i++)
+	for (unsigned int i = 0; i < 100; i++)
 		text_put(head, sizeof(head) - 1);
 }
 
@@ -628,7 +628,7 @@ static void put_small_calls(const char *path, const char *message, uint32_t n)
 	length += 31;
 	memcpy(prefixed + 5, message, n);
 	text_begin_http2();
-	for (uint32_t call = 1; call < 600; call += 2) {
+	for (uint32_t call = 1; call < 200; call += 2) {
 		text_put_frame(FRAME_HEADERS, FRAME_END_HEADERS, call, head, length);
 		text_put_frame(FRAME_DATA, FRAME_END_STREAM, call, prefixed, 5 + n);
 	}
