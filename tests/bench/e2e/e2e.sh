@@ -14,7 +14,7 @@
 #   --threads N         of the client, each with a queue of its port and its share of flows and window [--lcores]
 #   --workers N         on CPUs, or --gpus 0,1,... on GPUs: a process each, with a memif and a software RNIC of
 #                       its own [one, on a GPU if there is one]
-#   --model NAME        a plug-in in models/. What begins with mlp gets pictures of digits, whose answers
+#   --model NAME|PATH   a plug-in in models/, or anywhere. What begins with mlp gets pictures of digits, whose answers
 #                       are compared with those of mlp.so, others get echo requests [echo]
 #   --form-only         of digits: check the form of answers and count the right ones; for models
 #                       that round differently
@@ -291,12 +291,12 @@ start_agent() {
     local n=${numbers[0]} where=()
     [ -z "$gpus" ] || where=(--gpu "$gpus")
     if [ ${#numbers[@]} -gt 1 ]; then
-        n={n}
+        n='{n}'
         [ -n "$gpus" ] || where=(--workers "$workers")
     fi
     start agent on "$agent_cpus" "$agent" --lb "127.0.0.1:$agents_port" --name e2e "${where[@]}" \
         --device "net_memif_agent$n,role=client,socket=$tag-fabric$n,rsize=10,bsize=$((fabric_mtu + 64))" \
-        --address "10.201.$n.11/24" --queues "$lcores" --mtu "$fabric_mtu" --model "$models/$model.so" "${agent_args[@]}"
+        --address "10.201.$n.11/24" --queues "$lcores" --mtu "$fabric_mtu" --model "$plugin" "${agent_args[@]}"
     agent_pid=$pid
     wait_for 120 "the agents" "$agent_pid" all_are_active || die "the agent ended"
 }
@@ -390,7 +390,11 @@ check_fault() {
 # What is asked for, as arguments of all.
 arrange() {
     local pages
-    [ -r "$models/$model.so" ] || die "the model $model is not here: $models/$model.so"
+    case $model in
+    */*) plugin=$model model=$(basename "$model" .so) ;;
+    *) plugin=$models/$model.so ;;
+    esac
+    [ -r "$plugin" ] || die "the model $model is not here: $plugin"
     case $model in
     mlp*)
         longest=72
