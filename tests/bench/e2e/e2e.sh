@@ -14,7 +14,7 @@
 #   --threads N         of the client, each with a queue of its port and its share of flows and window [--lcores]
 #   --workers N         on CPUs, or --gpus 0,1,... on GPUs: a process each, with a memif and a software RNIC of
 #                       its own [one, on a GPU if there is one]
-#   --model NAME        a plug-in in models/. What begins with mlp gets pictures of digits, whose answers
+#   --model NAME|PATH   a plug-in in models/, or anywhere. What begins with mlp gets pictures of digits, whose answers
 #                       are compared with those of mlp.so, others get echo requests [echo]
 #   --form-only         of digits: check the form of answers and count the right ones; for models
 #                       that round differently
@@ -25,6 +25,9 @@
 #   --no-huge           4 KiB pages; also when hugepages cannot be had
 #   --smoke             2,000 requests
 #   --json FILE, --commit TEXT, --machine TEXT, --progress
+#   --fault KIND        kill, halt, or trap (the model traps, by --agent-args): in the middle of the run one of
+#                       several workers fails. Then the run fails unless no request was lost (what that worker had
+#                       gets notices), the others went on, and it came back and serves
 #   --stats             print the load balancer's counters, too
 #   --keep-logs DIR     copy configuration and logs there
 #
@@ -49,7 +52,7 @@ fi
 
 vip=10.200.0.100 port=8500
 size=1024 window=1 model=echo form_only=no idle='' fabric_mtu=4200 huge=yes
-stats=no lcores=1 threads='' workers=1 gpus='' lb_cpu='' client_cpu='' agent_cpus='' agent_text='' keep_logs='' machine='' commit=''
+stats=no fault='' timeout_ms=10000 lcores=1 threads='' workers=1 gpus='' lb_cpu='' client_cpu='' agent_cpus='' agent_text='' keep_logs='' machine='' commit=''
 lease_ms=5000 client_args=() agent_args=() pids=() dir=''
 
 usage() {
@@ -72,6 +75,7 @@ while [ $# -gt 0 ]; do
         --window) window=$2 client_args+=("$1" "$2") ;;
         --size) size=$2 client_args+=("$1" "$2") ;;
         --requests | --runs | --flows | --timeout-ms | --json) client_args+=("$1" "$2") ;;
+        --fault) fault=$2 timeout_ms=500 ;;
         --lcores) lcores=$2 ;;
         --threads) threads=$2 ;;
         --workers) workers=$2 ;;
@@ -259,7 +263,7 @@ flows: 131072
 memory: {mb: $lb_mb, hugepages: $([ $huge = yes ] && echo true || echo false)}
 control: {socket: "$dir/control.sock", agents: "127.0.0.1:$agents_port"}
 # A busy machine is not a dead worker.
-workers: {timeout_ms: 10000, lease_ms: $lease_ms}
+workers: {timeout_ms: $timeout_ms, lease_ms: $lease_ms}
 END
 }
 
@@ -287,12 +291,12 @@ start_agent() {
     local n=${numbers[0]} where=()
     [ -z "$gpus" ] || where=(--gpu "$gpus")
     if [ ${#numbers[@]} -gt 1 ]; then
-        n={n}
+        n='{n}'
         [ -n "$gpus" ] || where=(--workers "$workers")
     fi
     start agent on "$agent_cpus" "$agent" --lb "127.0.0.1:$agents_port" --name e2e "${where[@]}" \
         --device "net_memif_agent$n,role=client,socket=$tag-fabric$n,rsize=10,bsize=$((fabric_mtu + 64))" \
-        --address "10.201.$n.11/24" --queues "$lcores" --mtu "$fabric_mtu" --model "$models/$model.so" "${agent_args[@]}"
+        --address "10.201.$n.11/24" --queues "$lcores" --mtu "$fabric_mtu" --model "$plugin" "${agent_args[@]}"
     agent_pid=$pid
     wait_for 120 "the agents" "$agent_pid" all_are_active || die "the agent ended"
 }
@@ -340,10 +344,58 @@ say_agent_cpu() {
     echo "agent's CPU time $when, of $2 us: software RNIC $((rnic_now - rnic)) us, all else $((others_now - others)) us"
 }
 
+# --- one of several workers fails -------------------------------------------------------------------
+
+# started NAME: the process ids that worker NAME has had, oldest first
+started() {
+    sed -n "s/.* worker=$1 pid=\([0-9]*\) address=.* started\$/\1/p" "$dir/agent.log"
+}
+
+# of_worker NAME FIELD: one of the numbers of doorbell workers show
+of_worker() {
+    control --json workers show "$1" | grep -oE "\"$2\": ?[0-9]+" | grep -oE '[0-9]+$' | head -n 1
+}
+
+has_served() {
+    [ "$(of_worker "$1" requests)" -gt "$2" ]
+}
+
+# Makes the first worker fail when it is at work.
+cause_fault() {
+    local name
+    name=$(control workers list | awk 'NR > 1 { print $1 }' | sort | head -n 1)
+    wait_for 60 "requests on $name" "$lb_pid" has_served "$name" 20000
+    case $fault in
+    kill) kill -KILL "$(started "$name" | tail -n 1)" ;;
+    halt) kill -STOP "$(started "$name" | tail -n 1)" ;;
+    esac
+}
+
+# Checks what became of the workers, after the run.
+check_fault() {
+    local name victims=0
+    wait_for 60 "all workers to be back" "$agent_pid" all_are_active
+    for name in $(control workers list | awk 'NR > 1 { print $1 }'); do
+        case $(started "$name" | wc -l) in
+        1) [ "$(of_worker "$name" lost)" -eq 0 ] || die "$name, which did not fail, has lost requests" ;;
+        *) victims=$((victims + 1)) victim=$name ;;
+        esac
+    done
+    [ $victims -eq 1 ] || die "$victims workers have failed"
+    grep "worker=$victim .*\(ended by\|killed\|sign of life\)" "$dir/agent.log" || true
+    client_args+=(--requests 100000 --json "$dir/after.json")
+    run_client || die "requests were lost after the fault"
+    has_served "$victim" 1000 || die "$victim is back and does not serve"
+}
+
 # What is asked for, as arguments of all.
 arrange() {
     local pages
-    [ -r "$models/$model.so" ] || die "the model $model is not here: $models/$model.so"
+    case $model in
+    */*) plugin=$model model=$(basename "$model" .so) ;;
+    *) plugin=$models/$model.so ;;
+    esac
+    [ -r "$plugin" ] || die "the model $model is not here: $plugin"
     case $model in
     mlp*)
         longest=72
@@ -398,6 +450,7 @@ choose_cpus
 arrange
 start_lb
 start_agent
+case $fault in '' | trap) ;; kill | halt) cause_fault & ;; *) usage 2 >&2 ;; esac
 status=0
 before=$(agent_cpu) || before=''
 began=${EPOCHREALTIME/[.,]/}
@@ -405,11 +458,15 @@ run_client || status=$?
 echo "idle: $idle; CPUs: load balancer $lb_cpu, client ${client_cpu:-any}, agent ${agent_cpus:-any}${agent_text:+; agent: $agent_text}"
 is_running "$lb_pid" || die "the load balancer ended during the run"
 is_running "$agent_pid" || die "the agent ended during the run"
-say_agent_cpu "while the client ran" "$before" $((${EPOCHREALTIME/[.,]/} - began))
-before=$(agent_cpu) || before=''
-began=${EPOCHREALTIME/[.,]/}
-sleep 1
-say_agent_cpu "in a second without requests" "$before" $((${EPOCHREALTIME/[.,]/} - began))
+if [ -z "$fault" ]; then
+    say_agent_cpu "while the client ran" "$before" $((${EPOCHREALTIME/[.,]/} - began))
+    before=$(agent_cpu) || before=''
+    began=${EPOCHREALTIME/[.,]/}
+    sleep 1
+    say_agent_cpu "in a second without requests" "$before" $((${EPOCHREALTIME/[.,]/} - began))
+else
+    check_fault
+fi
 control workers list
 [ $stats = no ] || control stats
 exit $status
