@@ -226,7 +226,8 @@ static const struct option_row rows[] = {
 	{"batch-timeout-us", OPTION_NUMBER, AT(batch_timeout_us), "US",
 	 "wait this long for a batch to fill [0: do not wait]", 0, 1000000},
 	{"turns", OPTION_TEXT, AT(turns), "FILE",
-	 "on CPUs: agents of this machine with the same file run their models one at a time"},
+	 "on CPUs: agents of this machine with the same file run their models one at a time, by "
+	 "their requests' deadlines"},
 	{"heartbeat-ms", OPTION_NUMBER, AT(heartbeat_ms), "MS", "heartbeat of the loop", 10, 60000},
 	{"max-run-ms", OPTION_NUMBER, AT(max_run_ms), "MS",
 	 "run time of the longest batch, during which no heartbeat is sent [0]", 0, 600000},
