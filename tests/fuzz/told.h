@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the framings of `kserve` say of requests that are over: of each, once. */
+/* Checks that the framings of `kserve` tell of each request that is over, once. */
 #ifndef FUZZ_TOLD_H
 #define FUZZ_TOLD_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What clients of the framing kserve can do to make a turn of an lcore long, kind by kind.
+ * Kinds of what clients of the framing kserve can do to make a turn of an lcore long.
  * text_turns.c measures the turns; text_kinds.c and text_ends.c have the kinds.
  */
 #ifndef WALK_TEXT_TURNS_H
@@ -26,7 +26,7 @@ void text_turn(struct walk *w);
 /* Turns that are measured, of some ms, with replies taken and acknowledged. */
 void text_turns_pass(struct walk *w, struct http_client *any, unsigned int turns);
 
-/* What the client of make() sends. */
+/* Adds to what the client of make() sends. */
 void text_put(const void *bytes, uint32_t n);
 /* Bytes so far. */
 uint32_t text_length(void);
