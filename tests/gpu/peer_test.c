@@ -23,10 +23,10 @@ unsigned int failures;
 static const char *models_folder;
 static struct peer_nic *nic;
 
-static const struct place {
+static const struct ring_place {
 	const char *name;
 	const struct rig_nic *nic;
-} places[] = {{"GPU", &rig_peer_gpu}, {"host", &rig_peer_host}};
+} ring_places[] = {{"GPU", &rig_peer_gpu}, {"host", &rig_peer_host}};
 
 /* The loop and the load of a test. */
 struct ask {
@@ -36,7 +36,7 @@ struct ask {
 };
 
 /* Run the load on a new loop. False: the test has failed. */
-static bool serves(struct rig *rig, const struct place *place, const struct ask *a,
+static bool serves(struct rig *rig, const struct ring_place *place, const struct ask *a,
 		   struct peer_result *r)
 {
 	struct rig_params p = {
@@ -87,8 +87,8 @@ static void serves_all_rightly(struct rig *rig, const struct ask *a)
 {
 	struct peer_result r;
 
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		if (!serves(rig, &places[i], a, &r))
+	for (size_t i = 0; i < sizeof(ring_places) / sizeof(ring_places[0]); i++) {
+		if (!serves(rig, &ring_places[i], a, &r))
 			return;
 		REQUIRE(r.answered == a->links * a->load.requests, "%lu replies are missing",
 			(unsigned long)(a->links * a->load.requests - r.answered));
@@ -218,8 +218,8 @@ static void drops_what_was_cancelled(struct rig *rig)
 			       .deadline_us = DEADLINE}};
 	struct peer_result r;
 
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		if (!serves(rig, &places[i], &a, &r))
+	for (size_t i = 0; i < sizeof(ring_places) / sizeof(ring_places[0]); i++) {
+		if (!serves(rig, &ring_places[i], &a, &r))
 			return;
 		REQUIRE(r.answered == a.load.requests && r.wrong_replies == 0,
 			"%lu replies, %lu wrong", (unsigned long)r.answered,
@@ -242,8 +242,8 @@ static void notices_a_nic_without_order(struct rig *rig)
 		{.requests = 300, .window = 1, .least = 64, .most = 4096, .backwards = true}};
 	struct peer_result r;
 
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		if (!serves(rig, &places[i], &a, &r))
+	for (size_t i = 0; i < sizeof(ring_places) / sizeof(ring_places[0]); i++) {
+		if (!serves(rig, &ring_places[i], &a, &r))
 			return;
 		REQUIRE(r.wrong_replies > a.load.requests / 2, "only %lu replies are wrong",
 			(unsigned long)r.wrong_replies);

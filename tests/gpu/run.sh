@@ -13,7 +13,7 @@ set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$here/../..
 build=${BUILD:-$root/build}
-programs=(tests/gpu/loop_test tests/gpu/steps_test tests/gpu/memory_test tests/gpu/post_test tests/gpu/peer_test)
+programs=(tests/gpu/{loop,steps,memory,places,post,peer}_test)
 models=(echo mlp words)
 # The loop: beside a send queue in memory; on a ConnectX's stand-in, rung by the GPU, by the proxy, and with requests and
 # replies in the GPU's memory.
@@ -78,6 +78,7 @@ failed=0 ran=0
 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null
 cat "$here/commit" 2>/dev/null
 try memory "$at/memory_test"
+try places "$at/places_test"
 try post "$at/post_test"
 try peer "$at/peer_test" "$model_folder"
 for loop in "${loops[@]}"; do
