@@ -27,6 +27,13 @@ extern int agent_logtype;
 /* Where rings and payloads lie. AUTO: in the GPU's memory if the RDMA device takes it. */
 enum agent_memory { AGENT_MEMORY_AUTO, AGENT_MEMORY_GPU, AGENT_MEMORY_HOST };
 
+/* Of a device of the software RNIC. */
+#define AGENT_QUEUES_MAX 16
+/* In --device and --address of several workers: each one's number. */
+#define AGENT_NUMBER_MARK "{n}"
+/* <text> with the number in the place of every mark; the caller frees it. NULL: out of memory. */
+char *agent_number_fill(const char *text, int number);
+
 struct agent_options {
 	struct endpoint lb; /* the load balancer's address for agents */
 	char name[AGENT_NAME_MAX];
@@ -35,10 +42,11 @@ struct agent_options {
 	const char *device;
 	struct rnic_address address, gateway;
 	uint8_t prefix;
+	const char *address_marked; /* --address, where it has AGENT_NUMBER_MARK; else NULL */
 	/* The supervisor has claimed the interface of <device> for all its workers. */
 	bool device_claimed;
 	uint32_t mtu, slots, max_batch, batch_timeout_us, heartbeat_ms, max_run_ms, weight,
-		memory_mb, payload_mb, traffic_class;
+		memory_mb, payload_mb, traffic_class, queues;
 	bool hugepages;
 	bool idle_sleep;
 	const char *turns; /* file of those that run their models in turn; NULL: none */

@@ -23,6 +23,7 @@
 #include "labels.h"
 #include "loop/graph_model.h"
 #include "runtime/cpus.h"
+#include "runtime/eal_end.h"
 #include "runtime/kernel_port.h"
 #include "runtime/log_sink.h"
 #include "runtime/notify.h"
@@ -473,6 +474,7 @@ static struct rnic *agent_open_rnic(const struct agent_options *o, struct worker
 		.claimed = o->device_claimed,
 		.gpu_reads = on_gpu,
 		.dcqcn = o->dcqcn,
+		.queues = (uint16_t)o->queues,
 	};
 	char found[384];
 	struct rnic *rnic;
@@ -513,7 +515,7 @@ static int run_workers(struct workers *w, struct agent_options *o, char *program
 		ret = serve_until_left(w, rnic);
 	if (rnic != NULL)
 		rnic->ops->close(rnic);
-	rte_eal_cleanup();
+	eal_end();
 unload:
 	unload_models(w);
 	return ret;

@@ -69,6 +69,7 @@ static int create_link(struct agent_worker *w, struct worker_link *link, char *w
 		.sendable = link->memory.sendable,
 		.wqe_count = link_wqes(w->setup->options->slots),
 		.psn = link->psn,
+		.spread = (uint32_t)(link - w->link),
 		.wake = &w->sleeper,
 		.failed = &w->failed,
 		.why = why,

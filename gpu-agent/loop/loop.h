@@ -46,7 +46,8 @@ struct agent_link {
 	uint64_t position; /* of the next descriptor */
 	uint64_t counted;  /* the descriptors before this position are there: the backlog */
 	uint32_t built;    /* WQEs that were built, but not rung yet */
-	uint32_t staged;   /* WQEs that the requests of the next batch will need (loop_cuda) */
+	uint32_t staged;   /* WQEs that requests will need: those taken and not answered (loop_cpu),
+			      those of the next batch (loop_cuda) */
 	uint32_t held;     /* WQEs of the batch whose replies are held back (loop_cuda) */
 	bool dead;         /* the queue pair failed: post nothing more */
 };

@@ -142,38 +142,66 @@ static uint64_t choose_finish_ns(const struct lcore *lc, uint16_t worker)
 					  lc->link[worker]->batch_share);
 }
 
+/* Requests of all lcores that <worker> runs at a time. */
+static uint32_t choose_batch(const struct lcore *lc, uint16_t worker)
+{
+	return lc->link[worker]->batch_share * lc->lb->n_lcores;
+}
+
 /*
  * Would <worker> finish one more request by <deadline>, with an eighth of the time to spare? The
- * margin covers requests that run longer than the average.
+ * margin covers requests that run longer than the average. A worker that runs requests by their
+ * deadlines, and none that would be late, knows better: it gets all but those that would be late
+ * even if it did nothing else.
  */
 static bool choose_in_time(const struct lcore *lc, uint16_t worker, uint64_t deadline)
 {
-	uint64_t ns = choose_finish_ns(lc, worker);
+	uint64_t ns;
 
-	return !workers_load_is_measured(&lc->load, worker) ||
-	       lc->now + (ns + ns / 8) * lc->lb->tsc_per_ms / 1000000 <= deadline;
+	if (!workers_load_is_measured(&lc->load, worker))
+		return true;
+	if (lc->load.by_deadline[worker]) {
+		ns = workers_soonest_finish_ns(&lc->load, worker, choose_batch(lc, worker));
+	} else {
+		ns = choose_finish_ns(lc, worker);
+		ns += ns / 8;
+	}
+	return lc->now + ns * lc->lb->tsc_per_ms / 1000000 <= deadline;
+}
+
+/* Is <other> a better choice than <worker>, which would be done in <*least> ns? */
+static bool choose_is_sooner(const struct lcore *lc, uint16_t other, uint16_t worker,
+			     uint64_t *least)
+{
+	uint64_t ns = choose_finish_ns(lc, other);
+	bool sooner = lc->load.by_deadline[other] && lc->load.by_deadline[worker]
+			      ? workers_load_gathers_before(&lc->load, other, worker, lc->now,
+							    choose_batch(lc, other))
+			      : ns < *least;
+
+	if (sooner)
+		*least = ns;
+	return sooner;
 }
 
 /*
  * The worker that would be done first with one more request, as the policy's choice does not know
- * how long each has been running what it has: requests join the batch that begins next. Of a large
- * table only some workers are looked at, and <worker>, the policy's choice.
+ * how long each has been running what it has: requests join the batch that begins next. Among
+ * workers that run by deadlines it is where a batch gathers. Of a large table only some workers are
+ * looked at, and <worker>, the policy's choice.
  */
 static uint16_t choose_soonest(const struct lcore *lc, const struct pick_table *table,
 			       uint16_t worker, uint32_t hash)
 {
-	uint64_t least = choose_finish_ns(lc, worker), ns;
+	uint64_t least = choose_finish_ns(lc, worker);
 	uint16_t tries = RTE_MIN(table->n, TRIES), other;
 
 	for (uint16_t i = 0; i < tries; i++) {
 		other = table->worker[(hash + i) % table->n];
 		if (other == worker || lc->load.credits[other] == 0)
 			continue;
-		ns = choose_finish_ns(lc, other);
-		if (ns < least) {
-			least = ns;
+		if (choose_is_sooner(lc, other, worker, &least))
 			worker = other;
-		}
 	}
 	return worker;
 }
