@@ -11,6 +11,8 @@
 #include <rte_eal.h>
 #include <rte_interrupts.h>
 
+#include "runtime/clock.h"
+
 /* Static: the interrupt thread may be on its way out of sem_post() when the main thread has gone
  * on. */
 static sem_t halted;
@@ -37,12 +39,15 @@ static bool add_handler(int fd)
 
 void eal_end(void)
 {
-	int fd = eventfd(1, EFD_CLOEXEC);
+	struct timespec until = clock_after_ms(CLOCK_MONOTONIC, INTERRUPT_THREAD_MS);
+	int fd = eventfd(1, EFD_CLOEXEC), ret;
 
 	sem_init(&halted, 0, 0);
-	/* It fails only where memory or descriptors are short; then the risk stays. */
-	if (fd >= 0 && add_handler(fd))
-		while (sem_wait(&halted) != 0 && errno == EINTR)
-			;
-	rte_eal_cleanup();
+	if (fd < 0 || !add_handler(fd))
+		return;
+	do
+		ret = sem_clockwait(&halted, CLOCK_MONOTONIC, &until);
+	while (ret != 0 && errno == EINTR);
+	if (ret == 0)
+		rte_eal_cleanup();
 }

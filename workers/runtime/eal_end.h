@@ -6,8 +6,13 @@
 #ifndef RUNTIME_EAL_END_H
 #define RUNTIME_EAL_END_H
 
-/* Halt the interrupt thread for good, then clean up the EAL. On the main thread, after all ports
- * were closed; the process is about to end. */
+/* ms; a handler on the interrupt thread that takes longer is stuck. */
+#define INTERRUPT_THREAD_MS 2000
+
+/*
+ * Halt the interrupt thread for good, then clean up the EAL; leave it as it is where that thread is
+ * stuck. On the main thread, after all ports were closed; the process is about to end.
+ */
 void eal_end(void);
 
 #endif

@@ -19,6 +19,8 @@
 #include <rte_eal.h>
 #include <rte_ethdev.h>
 
+#include "runtime/clock.h"
+#include "runtime/eal_end.h"
 #include "runtime/port.h"
 
 #ifndef AF_XDP
@@ -480,44 +482,55 @@ static void port_stop_here(struct port *port)
 	rte_eth_dev_close(port->id);
 }
 
-struct port_stopping {
-	struct port *port;
+struct port_call {
+	struct port *port; /* to stop; NULL: only come by */
 	sem_t done;
 };
 
-static void port_stop_on_interrupt_thread(void *argument)
+static void port_called(void *argument)
 {
-	struct port_stopping *stopping = argument;
+	struct port_call *call = argument;
 
-	port_stop_here(stopping->port);
-	sem_post(&stopping->done);
+	if (call->port != NULL)
+		port_stop_here(call->port);
+	sem_post(&call->done);
+}
+
+/* Let the EAL's interrupt thread, on which alarms run, stop the port. False when it does not come
+ * to it. */
+static bool port_call(struct port *port)
+{
+	struct timespec until = clock_after_ms(CLOCK_MONOTONIC, INTERRUPT_THREAD_MS);
+	struct port_call call = {.port = port};
+	int ret;
+
+	sem_init(&call.done, 0, 0);
+	if (rte_eal_alarm_set(1, port_called, &call) != 0)
+		return false;
+	do
+		ret = sem_clockwait(&call.done, CLOCK_MONOTONIC, &until);
+	while (ret != 0 && errno == EINTR);
+	/* One that cannot be cancelled any more has run. */
+	if (ret != 0 && rte_eal_alarm_cancel(port_called, &call) > 0)
+		return false;
+	sem_destroy(&call.done);
+	return true;
 }
 
 /*
  * The driver of memif hears from the other end on the EAL's interrupt thread, and when that has
  * gone it frees there what a stop frees, too: each of both may find the other's half done. So stop
- * on that thread, between two calls of its handlers; alarms run there.
+ * on that thread, between two calls of its handlers. It may still hold an event of a socket that
+ * was closed then; one that is opened with the same number would be read although nothing has come,
+ * and halt the thread. So wait until it has come by once more. If it does not come at all, the port
+ * stays open until the process ends.
  */
-static bool port_is_handled_elsewhere(const struct port *port)
-{
-	return port->driver != NULL && strcmp(port->driver, "net_memif") == 0;
-}
-
 void port_stop(struct port *port)
 {
-	struct port_stopping stopping = {.port = port};
-
-	if (!port_is_handled_elsewhere(port)) {
+	if (port->driver == NULL || strcmp(port->driver, "net_memif") != 0)
 		port_stop_here(port);
-		return;
-	}
-	sem_init(&stopping.done, 0, 0);
-	if (rte_eal_alarm_set(1, port_stop_on_interrupt_thread, &stopping) == 0)
-		while (sem_wait(&stopping.done) != 0)
-			;
-	else
-		port_stop_here(port);
-	sem_destroy(&stopping.done);
+	else if (port_call(port))
+		port_call(NULL);
 }
 
 void port_close(struct port *port)
