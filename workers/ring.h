@@ -145,7 +145,7 @@ enum ring_status {
  * the heartbeats, which nobody read.)
  */
 #define RING_IMM_BACKLOG_MAX 0xfffffu
-#define RING_IMM_MORE	   (1u << 28)
+#define RING_IMM_MORE        (1u << 28)
 #define RING_IMM_HEARTBEAT (1u << 31)
 
 RING_FN uint32_t ring_imm(uint32_t slot, uint32_t status, uint32_t more)

@@ -19,7 +19,7 @@
 #include "runtime/eal_end.h"
 #include "runtime/port.h"
 
-#define ROUNDS      400
+#define ROUNDS      120
 #define MBUFS       1023
 #define PATIENCE_MS 1000
 

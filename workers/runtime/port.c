@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <dirent.h>
 #include <errno.h>
-#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,13 +12,11 @@
 #include <linux/if_packet.h>
 #include <net/if.h>
 
-#include <rte_alarm.h>
 #include <rte_bus.h>
 #include <rte_dev.h>
 #include <rte_eal.h>
 #include <rte_ethdev.h>
 
-#include "runtime/clock.h"
 #include "runtime/eal_end.h"
 #include "runtime/port.h"
 
@@ -482,39 +479,13 @@ static void port_stop_here(struct port *port)
 	rte_eth_dev_close(port->id);
 }
 
-struct port_call {
-	struct port *port; /* to stop; NULL: only come by */
-	sem_t done;
-};
-
-static void port_called(void *argument)
+static void port_stop_called(void *argument)
 {
-	struct port_call *call = argument;
-
-	if (call->port != NULL)
-		port_stop_here(call->port);
-	sem_post(&call->done);
+	port_stop_here(argument);
 }
 
-/* Let the EAL's interrupt thread, on which alarms run, stop the port. False when it does not come
- * to it. */
-static bool port_call(struct port *port)
+static void port_come_by(void *argument)
 {
-	struct timespec until = clock_after_ms(CLOCK_MONOTONIC, INTERRUPT_THREAD_MS);
-	struct port_call call = {.port = port};
-	int ret;
-
-	sem_init(&call.done, 0, 0);
-	if (rte_eal_alarm_set(1, port_called, &call) != 0)
-		return false;
-	do
-		ret = sem_clockwait(&call.done, CLOCK_MONOTONIC, &until);
-	while (ret != 0 && errno == EINTR);
-	/* One that cannot be cancelled any more has run. */
-	if (ret != 0 && rte_eal_alarm_cancel(port_called, &call) > 0)
-		return false;
-	sem_destroy(&call.done);
-	return true;
 }
 
 /*
@@ -529,8 +500,8 @@ void port_stop(struct port *port)
 {
 	if (port->driver == NULL || strcmp(port->driver, "net_memif") != 0)
 		port_stop_here(port);
-	else if (port_call(port))
-		port_call(NULL);
+	else if (eal_interrupt_call(port_stop_called, port))
+		eal_interrupt_call(port_come_by, NULL);
 }
 
 void port_close(struct port *port)
