@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "gpu/places.h"
+#include "gpu_budget.h"
 #include "loop/loop.h"
 #include "loop/model_load.h"
 #include "rnic/rnic.h"
@@ -53,6 +55,7 @@ struct agent_options {
 	bool dcqcn;
 	const char *label[AGENT_LABELS_MAX]; /* key=value */
 	unsigned int n_labels;
+	uint32_t gpu_memory_mb; /* that a worker may take on its GPU; 0: no limit */
 	const char *gpus;  /* auto, none, all, or a list of numbers */
 	uint32_t workers;  /* number of workers on CPUs */
 	bool processes;    /* several workers have a process each, under a supervisor */
@@ -102,6 +105,8 @@ struct agent_setup {
 	const struct agent_options *options;
 	const struct agent_loop_ops *loop;
 	int gpu; /* CUDA device number, for a loop on a GPU */
+	struct places places;
+	struct gpu_budget budget;
 	/* Rings and payloads are to be in the GPU's memory; if not, <memory_why> says why, unless
 	 * that is plain. */
 	bool memory_on_gpu;

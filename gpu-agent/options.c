@@ -200,6 +200,10 @@ static const struct option_row rows[] = {
 	{"gpu", OPTION_CALL, AT(gpus), "N,...|all|none",
 	 "GPUs that run the model, a worker each [auto: the first, if the model has a CUDA side]",
 	 .take = take_gpus},
+	{"gpu-memory-mb", OPTION_NUMBER, AT(gpu_memory_mb), "MB",
+	 "memory that a worker, with its model, may take on its GPU; it does not start with less "
+	 "free, nor with a model that takes more [no limit]",
+	 1, 16777216},
 	{"workers", OPTION_NUMBER, AT(workers), "N", "workers that run the model on CPUs", 1, 64},
 	{"one-process", OPTION_FLAG_OFF, AT(processes), NULL,
 	 "several workers: all in this process, behind one RNIC [a process each; {n} in --device "
@@ -271,6 +275,11 @@ static int options_check(const struct agent_options *o)
 		fprintf(stderr,
 			"doorbell-agent: --memory gpu needs an RDMA device (--engine verbs); "
 			"the software RNIC reaches host memory only\n");
+		return 2;
+	}
+	if (o->gpu_memory_mb != 0 && strcmp(o->gpus, "none") == 0) {
+		fprintf(stderr, "doorbell-agent: --gpu-memory-mb is for models on GPUs; leave it "
+				"out, or --gpu none\n");
 		return 2;
 	}
 	if (o->turns != NULL && strcmp(o->gpus, "none") != 0) {

@@ -254,7 +254,9 @@ int agent_worker_start(struct agent_worker *w, const struct agent_link_answer *a
 		return ret;
 	}
 	w->loop = setup->loop->start(&p, error, size);
-	return w->loop == NULL ? -EIO : 0;
+	if (w->loop == NULL)
+		return -EIO;
+	return gpu_budget_keeps(&setup->budget, error, size) ? 0 : -EDQUOT;
 }
 
 void agent_worker_destroy(struct agent_worker *w)

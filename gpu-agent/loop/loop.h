@@ -127,5 +127,9 @@ extern const struct agent_loop_ops agent_loop_cuda;
 int agent_gpus(char *why, size_t size);
 /* The GPU's product name, or "". */
 void agent_gpu_name(int gpu, char *name, size_t size);
+/* Its PCI address, "0000:17:00.0". False when CUDA does not say. */
+bool agent_gpu_bus(int gpu, char *bus, size_t size);
+/* MiB of its memory that are free, and that it has. False when CUDA does not say. */
+bool agent_gpu_memory(int gpu, uint64_t *free_mb, uint64_t *total_mb);
 
 #endif

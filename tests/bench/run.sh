@@ -38,7 +38,7 @@
 # bundle puts the benches and programs there, what they need on a machine without DPDK, and the commit.
 # The model mlp wants OpenBLAS, which is large: --without-mlp leaves both out.
 #
-# bundle-net makes a build directory for udp-peers, tcp-peers, kserve-peers, kserve-json, tcp-loss, tcp-attack and predictable, and for
+# bundle-net makes a build directory for udp-peers, tcp-peers, kserve-peers, kserve-json, kserve-abuse, tcp-loss, tcp-attack and predictable, and for
 # net tests, on a machine without packages: DPDK inside, and the tools that they call, Debian's Python with uvicorn too, if it
 # is here. DIRECTORY.tgz has all of it, to be carried. On that machine, beside a checkout of the same commit:
 #
@@ -182,7 +182,7 @@ bundle() {
 }
 
 net_programs=("${programs[@]}" gpu-agent/models/echo.so tests/net/stream/{tcp-stream,stream.so}
-    tests/bench/bench-{tcp,wire-100g,udp-peers,controller,http-respond,grpc-echo} tests/bench/timed_{small,middle,large}.so
+    tests/bench/bench-{tcp,tcp-load,wire-100g,udp-peers,controller,http-respond,grpc-echo} tests/bench/timed_{small,middle,large}.so
     workers/runtime/steer.bpf.o)
 net_tools=(ip ss ethtool jq nft haproxy nginx wrk h2load)
 

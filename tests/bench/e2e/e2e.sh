@@ -331,16 +331,17 @@ agent_cpu() {
     echo "$rnic $others"
 }
 
-# say_agent_cpu BEFORE MICROSECONDS: what it took since then
+# say_agent_cpu WHEN BEFORE MICROSECONDS: what it took since then
 say_agent_cpu() {
-    local rnic others rnic_now others_now now
+    local rnic others rnic_now others_now now when=$1
+    shift
     if [ -z "$1" ] || ! now=$(agent_cpu); then
         echo "agent's CPU time: unknown, this kernel has no /proc/PID/task/TID/schedstat"
         return
     fi
     read -r rnic others <<<"$1"
     read -r rnic_now others_now <<<"$now"
-    echo "agent's CPU time while the client ran, of $2 us: software RNIC $((rnic_now - rnic)) us, all else $((others_now - others)) us"
+    echo "agent's CPU time $when, of $2 us: software RNIC $((rnic_now - rnic)) us, all else $((others_now - others)) us"
 }
 
 # --- one of several workers fails -------------------------------------------------------------------
@@ -457,8 +458,15 @@ run_client || status=$?
 echo "idle: $idle; CPUs: load balancer $lb_cpu, client ${client_cpu:-any}, agent ${agent_cpus:-any}${agent_text:+; agent: $agent_text}"
 is_running "$lb_pid" || die "the load balancer ended during the run"
 is_running "$agent_pid" || die "the agent ended during the run"
-[ -n "$fault" ] || say_agent_cpu "$before" $((${EPOCHREALTIME/[.,]/} - began))
-[ -z "$fault" ] || check_fault
+if [ -z "$fault" ]; then
+    say_agent_cpu "while the client ran" "$before" $((${EPOCHREALTIME/[.,]/} - began))
+    before=$(agent_cpu) || before=''
+    began=${EPOCHREALTIME/[.,]/}
+    sleep 1
+    say_agent_cpu "in a second without requests" "$before" $((${EPOCHREALTIME/[.,]/} - began))
+else
+    check_fault
+fi
 control workers list
 [ $stats = no ] || control stats
 exit $status
