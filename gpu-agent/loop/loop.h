@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "loop/buckets/buckets.h"
 #include "rdma/mlx5_post.h"
 #include "models/model.h"
 #include "ring.h"
@@ -72,6 +73,7 @@ struct agent_loop_params {
 	uint32_t max_reply; /* bytes; a longer reply becomes an error reply, as no client could get
 			       it */
 	uint32_t max_batch; /* at most shape.max_batch */
+	struct agent_buckets buckets; /* sizes of batches that the model runs; none: max_batch */
 	uint32_t max_pieces;       /* of a reply: those that the load balancer has places for */
 	uint32_t batch_timeout_us; /* wait this long for a batch to fill; 0: take what is there */
 	uint32_t heartbeat_ms;
@@ -95,6 +97,7 @@ struct agent_loop_stats {
 	uint64_t heartbeats;
 	uint64_t dead_links;
 	uint64_t longest_run_ns; /* of the model, one batch */
+	uint64_t bucket_batches[AGENT_BUCKETS_MAX]; /* that the model has run, by their size */
 };
 
 struct agent_loop;
