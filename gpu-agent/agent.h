@@ -111,6 +111,7 @@ struct agent_hello {
 	uint32_t worker_timeout_ms;
 	uint8_t ack_timeout, retry_count;
 	bool describe; /* it takes descriptions; older load balancers do not know them */
+	bool report;   /* and reports of what the worker does */
 };
 
 /* Our half of a link, which is sent to the load balancer, and the half that the load balancer

@@ -22,6 +22,7 @@
 
 #include "agent.h"
 #include "description_json.h"
+#include "report_json.h"
 #include "dial.h"
 #include "lookup.h"
 #include "protocol/worker_state.h"
@@ -417,6 +418,7 @@ static void take_hello(struct agent_session *s, json_t *result)
 	s->hello.ack_timeout = ack;
 	s->hello.retry_count = retry;
 	s->hello.describe = json_is_true(json_object_get(result, "describe"));
+	s->hello.report = json_is_true(json_object_get(result, "report"));
 	s->worker = agent_worker_create(s->setup, &s->hello, why, sizeof(why));
 	if (s->worker == NULL && why[0] != '\0') {
 		snprintf(reason, sizeof(reason), "cannot create %d rings of %u slots: %s", lcores,
@@ -793,6 +795,20 @@ static void on_check(evutil_socket_t fd, short what, void *context)
 	session_end(s, true);
 }
 
+/* Renew the lease, and say what the worker has done. */
+static void send_renewal(struct agent_session *s)
+{
+	json_t *params = json_object();
+	struct agent_loop_stats stats;
+
+	if (s->hello.report) {
+		agent_worker_stats_read(s->worker, &stats);
+		json_object_set_new(params, "report",
+				    report_json(&stats, &s->setup->model.buckets));
+	}
+	send_request(s, "agent.renew", params);
+}
+
 /*
  * Renew the lease. After too many renewals without an answer the registration has ended there:
  * connect again. This counts renewals, not time: after a halt of the machine the load balancer must
@@ -807,7 +823,7 @@ static void on_renew(evutil_socket_t fd, short what, void *context)
 			s, "the load balancer has not answered for the time of a lease; trying "
 			   "again");
 	session_set_timer(s->renew, s->lease_ms / RENEWALS);
-	send_request(s, "agent.renew", json_object());
+	send_renewal(s);
 }
 
 static void on_patience(evutil_socket_t fd, short what, void *context)

@@ -80,6 +80,17 @@ static const struct cli_column full[] = {
 	{"cnps received", "cnps_received", CLI_COUNT},
 	{"rate, Mbit/s", "rate_mbit", CLI_COUNT},
 	{"timeouts", "timeouts", CLI_COUNT},
+	{"batches by size", "batches", CLI_TEXT},
+	{"their mean, us", "batch_run_us", CLI_TEXT},
+	{"GPU busy, %", "gpu.utilization", CLI_PLAIN},
+	{"GPU memory used", "gpu.memory_used", CLI_BYTES},
+	{"GPU memory", "gpu.memory_total", CLI_BYTES},
+	{"GPU degrees C", "gpu.temperature", CLI_PLAIN},
+	{"GPU power, mW", "gpu.power_mw", CLI_COUNT},
+	{"GPU ECC fixed", "gpu.ecc_corrected", CLI_COUNT},
+	{"GPU ECC errors", "gpu.ecc_uncorrected", CLI_COUNT},
+	{"GPU Xids", "gpu.xids", CLI_COUNT},
+	{"GPU notice", "gpu.notice", CLI_TEXT},
 };
 
 static const struct cli_column refused[] = {

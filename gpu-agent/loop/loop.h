@@ -97,7 +97,9 @@ struct agent_loop_stats {
 	uint64_t heartbeats;
 	uint64_t dead_links;
 	uint64_t longest_run_ns; /* of the model, one batch */
-	uint64_t bucket_batches[AGENT_BUCKETS_MAX]; /* that the model has run, by their size */
+	/* batches that the model has run, by their size, and what all of a size took */
+	uint64_t bucket_batches[AGENT_BUCKETS_MAX];
+	uint64_t bucket_run_ns[AGENT_BUCKETS_MAX];
 };
 
 struct agent_loop;

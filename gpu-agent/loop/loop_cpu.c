@@ -209,12 +209,14 @@ static void run_rows(struct agent_loop *loop, struct batch *b)
 {
 	const struct agent_loop_params *p = &loop->params;
 	uint32_t bucket = agent_bucket(&p->buckets, b->n_runs);
+	uint64_t start_ns = clock_now_ns();
 
-	loop->stats.bucket_batches[bucket]++;
 	if (agent_model_has_buckets(p->model) && p->buckets.n > 1)
 		p->model->run_bucket(p->model_state, b->item, b->n_runs, p->buckets.rows[bucket]);
 	else
 		p->model->run(p->model_state, b->item, b->n_runs);
+	loop->stats.bucket_batches[bucket]++;
+	loop->stats.bucket_run_ns[bucket] += clock_now_ns() - start_ns;
 }
 
 static void run_model(struct agent_loop *loop)

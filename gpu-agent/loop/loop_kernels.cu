@@ -241,8 +241,12 @@ static __device__ void launch_chosen(const struct gpu_loop *g, const struct turn
 static __device__ void count_bucket(const struct gpu_loop *g, struct block0 *b,
 				    const struct turn *t)
 {
-	if (t->n > 0 && t->rows > 0)
-		b->carried.stats.bucket_batches[agent_bucket(&g->buckets, t->rows)]++;
+	uint32_t bucket = agent_bucket(&g->buckets, t->rows);
+
+	if (t->n == 0 || t->rows == 0)
+		return;
+	b->carried.stats.bucket_batches[bucket]++;
+	b->carried.stats.bucket_run_ns[bucket] += globaltimer_ns() - t->start_ns;
 }
 
 static __global__ void __launch_bounds__(GPU_BLOCK, 2)

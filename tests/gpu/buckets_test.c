@@ -130,8 +130,8 @@ static void takes_the_time_of_its_size(struct rig *rig)
 		REQUIRE(took >= size_for(n, 8) * row_ns, "%u: %lu us", n,
 			(unsigned long)took / 1000);
 		/* A machine may be busy, but not for as long as the next size takes. */
-		REQUIRE(n > 4 || took < 2 * size_for(n, 8) * row_ns + 40000000,
-			"%u: %lu us", n, (unsigned long)took / 1000);
+		REQUIRE(n > 4 || took < 2 * size_for(n, 8) * row_ns + 40000000, "%u: %lu us", n,
+			(unsigned long)took / 1000);
 	}
 }
 
@@ -167,8 +167,10 @@ static void flood(struct rig *rig, const char *arguments, uint32_t large, uint32
 	uint64_t batches = 0;
 	struct rig_reply r;
 
-	if (!begin(rig, (struct rig_params){.arguments = arguments, .slots = 64,
-					    .heartbeat_ms = 10, .max_batch = 8}))
+	if (!begin(rig, (struct rig_params){.arguments = arguments,
+					    .slots = 64,
+					    .heartbeat_ms = 10,
+					    .max_batch = 8}))
 		return;
 	memset(at, 0, sizeof(at));
 	srand(4711);
@@ -198,8 +200,7 @@ static void flood(struct rig *rig, const char *arguments, uint32_t large, uint32
 			REQUIRE(at[r.slot].open, "slot %u: a second reply", r.slot);
 			want = fate(at[r.slot].seed);
 			/* A cancel word is only read of requests that may have waited. */
-			REQUIRE(r.status == want ||
-					(want == RING_CANCELLED && r.status == RING_OK),
+			REQUIRE(r.status == want || (want == RING_CANCELLED && r.status == RING_OK),
 				"request %u: status %u", at[r.slot].seed, r.status);
 			REQUIRE(r.status != RING_OK ||
 					is_reply(&r, at[r.slot].length, at[r.slot].seed),
@@ -232,8 +233,8 @@ static void changes_sizes_where_requests_lie(struct rig *rig)
 	flood(rig, "max_request=30000,kernel=1,in_place=1,buckets=1", 30000, 4000);
 }
 
-/* The replies of a batch do not wait for requests that may never come, when all of the next batch are
- * too late. */
+/* The replies of a batch do not wait for requests that may never come, when all of the next batch
+ * are too late. */
 static void answers_before_a_batch_that_is_too_late(struct rig *rig)
 {
 	static const char *const arguments[] = {

@@ -19,6 +19,12 @@ static void serve(void)
 	struct worker *worker = fake_lb_worker(f.lb, "gpu0"), *busy = fake_lb_worker(f.lb, "gpu1");
 	struct worker *hung = fake_lb_worker(f.lb, "hung");
 
+	worker->report = (struct worker_report){
+		.n_sizes = 2,
+		.size = {{1, 40, 32000}, {8, 5, 8000}},
+		.has_gpu = true,
+		.gpu = {.temperature = 91, .notice = "hot"},
+	};
 	fake_lb_described(f.lb, "opt0", "gpt", "3");
 	for (uint32_t n = 0; n < 2500; n++)
 		fake_lb_flow(f.lb, n % 2, n, 0, worker)->requests_low = n;
@@ -92,8 +98,13 @@ static const struct row rows[] = {
 	{"workers list --json", 0, "\"name\": \"gpu0\",\n"},
 	{"workers show gpu0", 0, "\ncnps received     17\nrate, Mbit/s      1000\n"},
 	{"workers show gpu0 --json", 0, "\"rate_mbit\": 1000"},
+	{"workers show gpu0", 0, "\nGPU degrees C     91\n"},
+	{"workers show gpu0", 0, "\nGPU notice        hot\n"},
+	{"workers show gpu0", 0, "\nbatches by size   1=40,8=5\n"},
+	{"workers show gpu0 --json", 0, "\"8\": 1600"},
 	{"workers show gpu0", 0, "mean wait         15 us\n"},
-	{"workers show nobody", 1, "doorbell: no worker 'nobody'; 'doorbell workers list' has them all\n"},
+	{"workers show nobody", 1,
+	 "doorbell: no worker 'nobody'; 'doorbell workers list' has them all\n"},
 	{"workers drain gpu0", 0, "worker gpu0: drained\n"},
 	{"workers drain --no-wait gpu1", 0, "worker gpu1: draining\n"},
 	{"workers drain gpu1", 0, "worker gpu1: drained\n"},
@@ -105,7 +116,8 @@ static const struct row rows[] = {
 	{"workers table", 0, "HOST  SLOT  NAME  MODEL  STATE    SERVICES  LABELS\n"},
 	{"workers table --json", 0, "\"host\": null,\n"},
 	{"workers release gpu0 chat", 0, "worker gpu0 serves -\n"},
-	{"workers assign gpu0 chat nope", 1, "doorbell: no service 'nope'; 'doorbell services list' has"},
+	{"workers assign gpu0 chat nope", 1,
+	 "doorbell: no service 'nope'; 'doorbell services list' has"},
 	{"workers assign gpu0", 2, "workers assign: give SERVICE... after the name"},
 	{"workers assign", 2, "workers assign: which one? give its name"},
 	{"workers set gpu0 weight=7", 0, "worker gpu0: weight 7, drained\n"},
@@ -117,14 +129,17 @@ static const struct row rows[] = {
 	{"workers set gpu0 weight=0", 0, "worker gpu0: weight 0, drained\n"},
 	{"workers show gpu0", 0, "\nweight            1\n"},
 	{"workers resume gpu0", 0, "worker gpu0: resumed, active\n"},
-	{"workers resume nobody", 1, "doorbell: no worker 'nobody'; 'doorbell workers list' has them all (abs"},
+	{"workers resume nobody", 1,
+	 "doorbell: no worker 'nobody'; 'doorbell workers list' has them all (abs"},
 	{"workers drain nobody --absent", 0, "worker nobody: not registered; drained when it is\n"},
 	{"workers settings", 0, "nobody  gone"},
 	{"workers resume nobody", 0, "worker nobody: resumed, not registered\n"},
 	{"workers drain no/body --absent", 1, "doorbell: name: no worker can have this name; use"},
-	{"workers forget nobody", 1, "doorbell: nothing is set for a worker 'nobody'; 'doorbell workers s"},
+	{"workers forget nobody", 1,
+	 "doorbell: nothing is set for a worker 'nobody'; 'doorbell workers s"},
 	{"workers forget gpu1", 0, "worker gpu1: nothing is set for it any more, active\n"},
-	{"workers set gpu0 weight=", 2, "workers set: weight: '' is not a number; give 1 to 256, or 0 for the agent's\n"},
+	{"workers set gpu0 weight=", 2,
+	 "workers set: weight: '' is not a number; give 1 to 256, or 0 for the agent's\n"},
 	{"workers set gpu0 wait=1", 2, "workers set: cannot set 'wait=1'; give weight=N\n"},
 	{"workers set gpu0", 2, "workers set: give NAME weight=N\n"},
 	{"workers set nobody weight=1", 1, "doorbell: no worker 'nobody'"},
@@ -151,8 +166,10 @@ static const struct row rows[] = {
 	{"models list", 0, "vit    0 of 0   vision,frames  -        -             -\n"},
 	{"models show gpt", 0, "first dimension is a batch  yes\n"},
 	{"models show gpt", 0, "every request               16 B\n"},
-	{"models show gpt", 0, "\n\nINPUT  DATATYPE  SHAPE   BYTES\nx      FP32      [-1,4]     16\n\nOUTPUT"},
-	{"models show gpt", 0, "\n\nWORKER  STATE   VERSION  LARGEST BATCH\nopt0    active  3                    8\n"},
+	{"models show gpt", 0,
+	 "\n\nINPUT  DATATYPE  SHAPE   BYTES\nx      FP32      [-1,4]     16\n\nOUTPUT"},
+	{"models show gpt", 0,
+	 "\n\nWORKER  STATE   VERSION  LARGEST BATCH\nopt0    active  3                    8\n"},
 	{"models show gpt --json", 0, "\"shape\": ["},
 	{"models show vit", 0, "largest request             -\n"},
 	{"models show gpu", 1, "doorbell: no model 'gpu'; 'doorbell models list' has them all\n"},
@@ -190,8 +207,7 @@ static const struct row rows[] = {
 	 "--file: cannot make /nonexistent/x: No such file or directory\n"},
 	{"capture --port other --file -", 1, "doorbell: no port 'other'; ports are: clients\n"},
 	{"capture --port clients --file - --direction up", 1, "--direction: no 'up'; give in"},
-	{"capture --port clients --file - --snaplen 0", 2,
-	 "--snaplen: '0' is not a number from 1"},
+	{"capture --port clients --file - --snaplen 0", 2, "--snaplen: '0' is not a number from 1"},
 	{"capture --port clients --file - --snaplen 13", 1,
 	 "--snaplen: cannot use 13; give an integer from 14 to 65535"},
 	{"capture --port clients --file - --seconds x", 2, "--seconds: 'x' is not a number"},
@@ -201,7 +217,8 @@ static const struct row rows[] = {
 	{"log level control debug", 0, "MODULE            LEVEL\ndoorbell.control  debug\n"},
 	{"log level notice --json", 0, "\"level\": \"notice\""},
 	{"log level lib.ea* error", 0, "MODULE   LEVEL\nlib.eal  error\n"},
-	{"log level nothing debug", 1, "doorbell: no module 'doorbell.nothing'; 'doorbell log show' has"},
+	{"log level nothing debug", 1,
+	 "doorbell: no module 'doorbell.nothing'; 'doorbell log show' has"},
 	{"log level loud", 1, "level: cannot use 'loud'; give error, warning, notice,"},
 	{"log level", 2, "log level: which one? give its name"},
 	{"stats", 0, "1    3   75%       0     2.5M   3.4 MiB"},
@@ -232,7 +249,8 @@ static const struct row rows[] = {
 	{"", 2, "usage: doorbell"},
 	{"help", 0, "  workers drain NAME           send it nothing new"},
 	{"--help", 0, "       doorbell help [<object> [<verb>]]\n"},
-	{"help workers drain", 0, "usage: doorbell workers drain NAME [options]\n  Send the worker no"},
+	{"help workers drain", 0,
+	 "usage: doorbell workers drain NAME [options]\n  Send the worker no"},
 	{"help workers drain", 0, "  --timeout=SECONDS\n      Wait for so long at most"},
 	{"workers drain --help", 0, "until workers resume. Its agent goes on"},
 	{"workers --help", 0, "\n\nusage: doorbell workers table"},
@@ -240,19 +258,23 @@ static const struct row rows[] = {
 	{"help bench", 0, "usage: doorbell bench --to"},
 	{"help gpus", 2, "no object 'gpus'; objects are: flows"},
 	{"help workers kill", 2, "workers has no verb 'kill'; verbs are: list"},
-	{"--socket /nonexistent/s config check " SAMPLE_CONFIG, 0, ": good; no doorbell-lb answers here"},
-	{"--socket /nonexistent/s config check /nonexistent", 1, "doorbell: /nonexistent: cannot open"},
+	{"--socket /nonexistent/s config check " SAMPLE_CONFIG, 0,
+	 ": good; no doorbell-lb answers here"},
+	{"--socket /nonexistent/s config check /nonexistent", 1,
+	 "doorbell: /nonexistent: cannot open"},
 	{"--socket /nonexistent/s config check --json " SAMPLE_CONFIG, 0, "\"applies\": false"},
 	{"--socket /nonexistent/s config check", 1, "or doorbell-lb --config FILE --check\n"},
 	{"gpus", 2,
-	 "objects are: flows, workers, services, models, config, trace, capture, log, stats, top, version, "
+	 "objects are: flows, workers, services, models, config, trace, capture, log, stats, top, "
+	 "version, "
 	 "doctor, bench, size\n"},
 	{"workers", 2,
 	 "verbs are: list, show NAME, drain NAME, resume NAME, assign NAME, release NAME, table, "
 	 "refused, set NAME weight=N, settings, forget NAME\n"},
 	{"workers kill gpu0", 2, "workers has no verb 'kill'; verbs are: list, show NAME, drain"},
 	{"workers list --socket", 2, "--socket: give a value: --socket PATH"},
-	{"--socket /nonexistent/s size", 2, "size comes before all options; see doorbell size --help"},
+	{"--socket /nonexistent/s size", 2,
+	 "size comes before all options; see doorbell size --help"},
 	{"doctor --root /nonexistent", 2, "--root: '/nonexistent' is no folder"},
 	{"workers show", 2, "workers show: which one? give its name"},
 	{"workers list gpu0", 2, "'workers list' does not take 'gpu0'"},
@@ -275,7 +297,8 @@ static const struct row rows[] = {
 	{"doctor agent --engine verbs --device none0 --root /usr/share --json", 1,
 	 "\"fix\": \"--device: load"},
 	{"doctor agent --mtu 1k", 2, "doorbell: --mtu: '1k' is not a number from 576 to 9216"},
-	{"doctor lb --config /nonexistent.yaml", 1, "; fix: mend that; doorbell-lb --config FILE --check"},
+	{"doctor lb --config /nonexistent.yaml", 1,
+	 "; fix: mend that; doorbell-lb --config FILE --check"},
 	{"doctor lb --device net_null0", 2, "--device does not fit 'doctor lb'"},
 	{"doctor nurse", 2, "'doctor' does not take 'nurse'"},
 	{"doctor --watch", 2, "--watch does not fit 'doctor'"},
@@ -591,8 +614,13 @@ static struct documented *find_field(const char *command, const char *path)
 /* True if members of the object at <path> are names of things: the reference has <> for those. */
 static bool has_names(const char *path)
 {
-	static const char *const maps[] = {"reasons", "lcores[].stages", "lcores[].drops",
-					   "notices_by_code", "services[].latency"};
+	static const char *const maps[] = {"reasons",
+					   "lcores[].stages",
+					   "lcores[].drops",
+					   "notices_by_code",
+					   "services[].latency",
+					   "worker.batches",
+					   "worker.batch_run_us"};
 
 	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
 		if (strcmp(path, maps[i]) == 0)
