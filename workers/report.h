@@ -28,7 +28,7 @@ struct worker_gpu {
 	int64_t power_mw;
 	/* memory errors since the driver was loaded; those corrected, and those that were not */
 	int64_t ecc_corrected, ecc_uncorrected;
-	int64_t xids;                    /* errors that the driver reported since the agent began */
+	int64_t xids;                   /* errors that the driver reported since the agent began */
 	char notice[WORKER_NOTICE_MAX]; /* what an operator must look at now, or "" */
 };
 

@@ -50,6 +50,8 @@ struct agent_link {
 	uint32_t staged;   /* WQEs that the requests of the next batch will need (loop_cuda) */
 	uint32_t held;     /* WQEs of the batch whose replies are held back (loop_cuda) */
 	bool dead;         /* the queue pair failed: post nothing more */
+	struct ring_clock clock; /* tells how long requests have waited for the loop */
+	uint64_t empty_ns;       /* when the ring was last seen without requests (loop_cpu) */
 };
 
 /* Build the WRITE of a heartbeat. It carries no data, only an immediate value with the backlog. */

@@ -57,6 +57,7 @@ struct gpu_request {
 	uint32_t ahead;       /* index of its WQE among those of its link in this batch */
 	uint32_t row;         /* row in the model's buffers; GPU_NO_ROW: it is only answered */
 	uint32_t flags;       /* flags of the descriptor */
+	uint32_t waited_us;   /* before it was seen */
 	uint32_t stage;       /* 0, or 1 + index of its staged payload */
 	uint32_t reply_bytes; /* of a reply that is held back */
 	uint8_t status;       /* enum ring_status */

@@ -85,6 +85,7 @@ static void forward_send_one(struct lcore *lc, struct burst *b, unsigned int i)
 		.service = service,
 		.flow = b->handle[i],
 		.deadline_us = lcore_deadline_us(lc, config, b->deadline[i]),
+		.sent_us = lcore_sent_us(lc),
 	};
 	bool kept = config->replay != 0 && replay_keep(lc, link, b, i);
 	uint32_t slot = link_next_slot(link);

@@ -13,7 +13,7 @@ set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$here/../..
 build=${BUILD:-$root/build}
-programs=(tests/gpu/loop_test tests/gpu/steps_test tests/gpu/buckets_test tests/gpu/memory_test tests/gpu/post_test)
+programs=(tests/gpu/loop_test tests/gpu/steps_test tests/gpu/buckets_test tests/gpu/waited_test tests/gpu/memory_test tests/gpu/post_test)
 models=(echo mlp words)
 # The loop: beside a send queue in memory; on a ConnectX's stand-in, rung by the GPU, by the proxy, and with requests and
 # replies in the GPU's memory.
@@ -81,5 +81,6 @@ for loop in "${loops[@]}"; do
 done
 try pieces "$at/steps_test" cuda "$model_folder"
 try sizes "$at/buckets_test" cuda "$model_folder"
+try deadlines "$at/waited_test" cuda "$model_folder"
 [ $failed -eq 0 ] || exit 1
 [ $skipped -eq 0 ] || exit 77
