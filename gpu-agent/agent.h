@@ -39,6 +39,7 @@ struct agent_options {
 		memory_mb, payload_mb, traffic_class;
 	bool hugepages;
 	bool idle_sleep;
+	bool canary;       /* the model answers once before the worker registers */
 	const char *turns; /* file of those that run their models in turn; NULL: none */
 	int memory;        /* enum agent_memory */
 	bool may_post; /* the loop may ring an RDMA device itself, where the device allows it */

@@ -17,6 +17,7 @@
 #include <rte_log.h>
 
 #include "agent.h"
+#include "canary.h"
 #include "loop/link_memory.h"
 #include "dial.h"
 #include "doorbell_agent.h"
@@ -470,6 +471,28 @@ static struct rnic *agent_open_rnic(const struct agent_options *o, struct worker
 	return rnic;
 }
 
+/* Each model answers before its worker registers. False after an error was logged. */
+static bool try_models(struct workers *w)
+{
+	char why[512];
+
+	for (unsigned int i = 0; i < w->n; i++) {
+		const struct agent_setup *setup = &w->setup[i];
+
+		if (agent_canary(setup, why, sizeof(why)) < 0) {
+			log_sink_print(RTE_LOG_ERR,
+				       "doorbell-agent: worker=%s canary: model '%s' does not "
+				       "serve: %s",
+				       setup->name, setup->model.model->name, why);
+			return false;
+		}
+		rte_log(RTE_LOG_INFO, agent_logtype, "agent: worker=%s canary=passed%s%s%s\n",
+			setup->name, why[0] != '\0' ? " note=\"" : "", why,
+			why[0] != '\0' ? "\"" : "");
+	}
+	return true;
+}
+
 static int run_workers(struct workers *w, struct agent_options *o, char *program)
 {
 	struct rnic *rnic = NULL;
@@ -477,7 +500,7 @@ static int run_workers(struct workers *w, struct agent_options *o, char *program
 	char error[512];
 	bool on_gpu;
 
-	if (!make_workers(w, o) || !choose_memories(w))
+	if (!make_workers(w, o) || !choose_memories(w) || (o->canary && !try_models(w)))
 		goto unload;
 	/* A GPU's doorbell is a write to memory, which does not wake a thread: the RNIC must poll.
 	 */

@@ -39,6 +39,9 @@ struct doorbell_graph {
 	/* Graphs of smaller batches, in the order of their sizes, 7 at most; or none. */
 	const struct doorbell_smaller *smaller;
 	uint32_t n_smaller;
+	/* A request for a first try before the worker serves: request_bytes in host memory, which
+	 * must live as long. The reply must not have NaN. NULL: zeros. */
+	const void *sample;
 };
 
 /*

@@ -168,6 +168,8 @@ static const struct option_row rows[] = {
 	 "several workers: all in this process, behind one RNIC [a process each; {n} in --device "
 	 "is then the worker's number, and with the soft engine, or {n}, each worker has the next "
 	 "address]"},
+	{"no-canary", OPTION_FLAG_OFF, AT(canary), NULL,
+	 "register without a first inference, which tells whether the model works"},
 	{"hang-ms", OPTION_NUMBER, AT(hang_ms), "MS",
 	 "a loop that gives no sign of life for this and --max-run-ms together ends its process",
 	 100, 600000},
@@ -259,6 +261,7 @@ int agent_options_parse(int argc, char **argv, struct agent_options *o)
 		.mtu = 1500,
 		.slots = 256,
 		.max_batch = 32,
+		.canary = true,
 		.heartbeat_ms = 20,
 		.weight = 1,
 		.memory_mb = 128,

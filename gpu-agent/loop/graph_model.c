@@ -117,6 +117,14 @@ static void graph_model_describe(const void *state, struct agent_model_descripti
 	*description = *((const struct graph_model *)state)->graph.description;
 }
 
+static void graph_model_sample(const void *state, struct agent_model_sample *sample)
+{
+	const struct doorbell_graph *g = &((const struct graph_model *)state)->graph;
+
+	sample->request = g->sample;
+	sample->request_length = g->request_bytes;
+}
+
 static void graph_model_close(void *state)
 {
 }
@@ -130,6 +138,7 @@ void graph_model_init(struct graph_model *m, const char *name, const struct door
 			  .run = graph_model_run,
 			  .close = graph_model_close,
 			  .capture = graph_model_capture,
+			  .sample = graph_model_sample,
 			  .describe = graph->description != NULL ? graph_model_describe : NULL},
 		.graph = *graph,
 	};

@@ -163,6 +163,15 @@ struct agent_model_description {
 	struct agent_model_tensor output[AGENT_MODEL_TENSORS_MAX];
 };
 
+/* A request that a model can answer, for a first try before the worker serves. */
+struct agent_model_sample {
+	const void *request;
+	uint32_t request_length;
+	/* The reply, byte for byte; NULL: any that is no error and has no NaN. */
+	const void *reply;
+	uint32_t reply_length;
+};
+
 struct agent_model {
 	uint32_t abi;     /* AGENT_MODEL_ABI */
 	const char *name; /* the model's name in the load balancer's configuration */
@@ -203,6 +212,12 @@ struct agent_model {
 	 * is called.
 	 */
 	void (*run_bucket)(void *state, struct agent_model_item *items, uint32_t n, uint32_t rows);
+	/*
+	 * Fill <sample>, which is all zeroes; its bytes must live as long as <state>. The worker
+	 * does not serve unless the model answers it. NULL, or no request: zeros of the least
+	 * length are asked for, which a model of requests of any length may refuse.
+	 */
+	void (*sample)(const void *state, struct agent_model_sample *sample);
 };
 
 /* Offer batches of 1, 2, 4 ... rows below shape->max_batch. For open(). */

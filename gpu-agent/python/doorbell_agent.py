@@ -63,15 +63,17 @@ class Graph(ctypes.Structure):
                 ("output", ctypes.c_void_p), ("request_bytes", ctypes.c_uint32),
                 ("reply_bytes", ctypes.c_uint32), ("batch", ctypes.c_uint32),
                 ("gpu", ctypes.c_int32), ("description", ctypes.POINTER(Description)),
-                ("smaller", ctypes.POINTER(Smaller)), ("n_smaller", ctypes.c_uint32)]
+                ("smaller", ctypes.POINTER(Smaller)), ("n_smaller", ctypes.c_uint32),
+                ("sample", ctypes.c_char_p)]
 
 
 class Captured:
     """A module as a CUDA graph, with the tensors that keep the graph's memory alive. <smaller>: the
     same for smaller batches, in the order of their sizes, each of which is a (graph, outputs)."""
 
-    def __init__(self, graph, inputs, outputs, smaller=(), memory=0):
+    def __init__(self, graph, inputs, outputs, smaller=(), memory=0, sample=None):
         self.graph, self.inputs, self.outputs, self.smaller = graph, inputs, outputs, smaller
+        self.sample = sample  # bytes of a request that the module can answer
         self.memory = memory  # bytes of the GPU that capturing has taken
 
     def sizes(self):
@@ -89,7 +91,7 @@ class Captured:
                      row_bytes(self.inputs), row_bytes(self.outputs), self.inputs.shape[0],
                      self.inputs.device.index,
                      None if description is None else ctypes.pointer(description),
-                     smaller, len(smaller))
+                     smaller, len(smaller), self.sample)
 
 
 def row_bytes(tensor):
@@ -233,7 +235,8 @@ def capture(module, example, max_batch=1, buckets=()):
         smaller = [capture_batch(module, inputs[:rows], stream, graph.pool())
                    for rows in reversed(sizes)]
         memory = torch.cuda.memory_reserved() - before
-    return Captured(graph, inputs, outputs, smaller[::-1], memory)
+        sample = bytes(inputs[0].contiguous().view(-1).view(torch.uint8).cpu().numpy())
+    return Captured(graph, inputs, outputs, smaller[::-1], memory, sample)
 
 
 # --- the agent ----------------------------------------------------------------------------------
