@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "gpu/health.h"
+#include "gpu/nvml.h"
 #include "loop/loop.h"
 #include "loop/model_load.h"
 #include "rnic/rnic.h"
@@ -95,6 +97,7 @@ struct agent_setup {
 	const struct agent_options *options;
 	const struct agent_loop_ops *loop;
 	int gpu; /* CUDA device number, for a loop on a GPU */
+	struct gpu_health *health; /* of that GPU; NULL: none, or nothing can be told of it */
 	/* Rings and payloads are to be in the GPU's memory; if not, <memory_why> says why, unless
 	 * that is plain. */
 	bool memory_on_gpu;

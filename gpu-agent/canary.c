@@ -31,7 +31,8 @@ struct canary {
 	size_t size;
 };
 
-/* --- NaN --------------------------------------------------------------------------------------- */
+/* --- NaN ---------------------------------------------------------------------------------------
+ */
 
 /* Is the number of <datatype> at <at> NaN? */
 static bool canary_is_nan(enum datatype datatype, const uint8_t *at)
@@ -74,7 +75,8 @@ const char *canary_nan(const struct model_description *d, const uint8_t *bytes, 
 
 	for (unsigned int i = 0; i < d->n_outputs; i++) {
 		const struct model_tensor *t = &d->output[i];
-		uint64_t n = canary_elements(t, d->batch), each = workers_datatype_bytes(t->datatype);
+		uint64_t n = canary_elements(t, d->batch),
+			 each = workers_datatype_bytes(t->datatype);
 
 		if (n == 0 || at + n * each > length)
 			return NULL;
@@ -85,7 +87,8 @@ const char *canary_nan(const struct model_description *d, const uint8_t *bytes, 
 	return NULL;
 }
 
-/* --- the link ---------------------------------------------------------------------------------- */
+/* --- the link ----------------------------------------------------------------------------------
+ */
 
 static uint32_t canary_power(uint32_t n)
 {
@@ -164,8 +167,8 @@ static void canary_ask(struct canary *c, uint32_t n)
 
 	for (uint32_t i = n; i-- > 0;) {
 		struct ring_descriptor *d = &ring[(c->position + i) & (c->slots - 1)];
-		uint64_t at = c->memory.room > 0 ? c->memory.room_at
-						 : (uint64_t)i * c->memory.stride;
+		uint64_t at =
+			c->memory.room > 0 ? c->memory.room_at : (uint64_t)i * c->memory.stride;
 
 		if (c->sample.request != NULL)
 			memcpy(payloads + at, c->sample.request, c->sample.request_length);
@@ -178,8 +181,8 @@ static void canary_ask(struct canary *c, uint32_t n)
 	sleeper_wake(&c->sleeper);
 }
 
-/* The next reply that the loop posts, heartbeats left out. False: none until <end_ns>, or the loop has
- * ended; then <c->why> says it. */
+/* The next reply that the loop posts, heartbeats left out. False: none until <end_ns>, or the loop
+ * has ended; then <c->why> says it. */
 static bool canary_take(struct canary *c, uint64_t end_ns, struct send_work *work)
 {
 	const struct timespec pause = {.tv_nsec = CANARY_PAUSE};
@@ -229,9 +232,8 @@ static int canary_check(struct canary *c, const struct send_work *work)
 		snprintf(c->why, c->size, "its output '%s' is NaN", nan);
 		return -EIO;
 	}
-	if (c->sample.reply != NULL &&
-	    (reply->length != c->sample.reply_length ||
-	     memcmp(bytes, c->sample.reply, reply->length) != 0)) {
+	if (c->sample.reply != NULL && (reply->length != c->sample.reply_length ||
+					memcmp(bytes, c->sample.reply, reply->length) != 0)) {
 		snprintf(c->why, c->size, "it answers its sample otherwise than it should");
 		return -EIO;
 	}
@@ -265,9 +267,8 @@ static void canary_choose_sample(struct canary *c)
 	if (c->sample.request != NULL)
 		return;
 	c->may_fail = !m->described || shape->min_request != shape->max_request;
-	c->sample.request_length = shape->min_request > 0 || shape->max_request == 0
-					   ? shape->min_request
-					   : 1;
+	c->sample.request_length =
+		shape->min_request > 0 || shape->max_request == 0 ? shape->min_request : 1;
 }
 
 static int canary_run(struct canary *c)
@@ -286,7 +287,8 @@ static int canary_run(struct canary *c)
 	}
 	if (ret == 0)
 		ret = canary_start(c);
-	/* The smallest batch that a size is chosen for. Of a reply in pieces the first one will do. */
+	/* The smallest batch that a size is chosen for. Of a reply in pieces the first one will do.
+	 */
 	for (uint32_t i = 0, n = 1; ret == 0 && i < b->n && n <= c->slots; n = b->rows[i++] + 1)
 		if (i == 0 || !steps)
 			ret = canary_batch(c, n);

@@ -149,8 +149,23 @@ on_cpu:
 
 static void unload_models(struct workers *w)
 {
-	for (unsigned int i = 0; i < w->n; i++)
+	for (unsigned int i = 0; i < w->n; i++) {
 		agent_model_unload(&w->setup[i].model);
+		gpu_health_close(w->setup[i].health);
+		w->setup[i].health = NULL;
+	}
+}
+
+/* Watch the worker's GPU, where NVIDIA's management library is there. */
+static void watch_gpu(struct agent_setup *setup)
+{
+	char bus[32], why[256];
+
+	agent_gpu_bus(setup->gpu, bus, sizeof(bus));
+	setup->health = gpu_health_open(NVML_LIBRARY, bus, why, sizeof(why));
+	if (setup->health == NULL)
+		rte_log(RTE_LOG_NOTICE, agent_logtype,
+			"agent: worker=%s gpu_health=unknown reason=\"%s\"\n", setup->name, why);
 }
 
 void agent_worker_name(char name[AGENT_NAME_MAX], const char *host, const char *kind, int number)
@@ -205,6 +220,7 @@ static bool add_worker(struct workers *w, const struct agent_options *o, int gpu
 		agent_gpu_name(gpu, name, sizeof(name));
 		rte_log(RTE_LOG_NOTICE, agent_logtype,
 			"agent: worker=%s loop=cuda gpu=%d name=\"%s\"\n", setup->name, gpu, name);
+		watch_gpu(setup);
 	}
 	return true;
 }

@@ -5,9 +5,11 @@
 
 #include <jansson.h>
 
+#include "gpu/health.h"
 #include "loop/loop.h"
 
-/* A new reference: the report of control.h. */
-json_t *report_json(const struct agent_loop_stats *stats, const struct agent_buckets *buckets);
+/* A new reference: the report of control.h. <gpu> may be NULL. */
+json_t *report_json(const struct agent_loop_stats *stats, const struct agent_buckets *buckets,
+		    const struct worker_gpu *gpu);
 
 #endif

@@ -296,7 +296,8 @@ static bool await_successor(struct cli *cli, const json_t *old, const char *name
 		json_t *now = find_worker(cli, name);
 		const char *its = json_string_value(cli_member(now, "worker.model"));
 
-		snprintf(state, sizeof(state), "%s", now != NULL ? state_name(now) : "not registered");
+		snprintf(state, sizeof(state), "%s",
+			 now != NULL ? state_name(now) : "not registered");
 		if (now != NULL && (its == NULL || model == NULL || strcmp(its, model) != 0)) {
 			snprintf(text, sizeof(text),
 				 "worker '%s' has model '%s', and '%s' has '%s'", name,

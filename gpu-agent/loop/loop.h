@@ -131,6 +131,8 @@ extern const struct agent_loop_ops agent_loop_cuda;
 
 /* Number of GPUs that agent_loop_cuda can run on; when 0, <why> says why. */
 int agent_gpus(char *why, size_t size);
+/* The GPU's PCI bus id, as 0000:17:00.0, or "". */
+void agent_gpu_bus(int gpu, char *bus, size_t size);
 /* The GPU's product name, or "". */
 void agent_gpu_name(int gpu, char *name, size_t size);
 

@@ -680,3 +680,9 @@ void agent_gpu_name(int gpu, char *name, size_t size)
 	if (cudaGetDeviceProperties(&properties, gpu) == cudaSuccess)
 		snprintf(name, size, "%s", properties.name);
 }
+
+void agent_gpu_bus(int gpu, char *bus, size_t size)
+{
+	if (cudaDeviceGetPCIBusId(bus, (int)size, gpu) != cudaSuccess)
+		bus[0] = '\0';
+}

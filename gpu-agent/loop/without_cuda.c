@@ -44,6 +44,11 @@ int agent_gpus(char *why, size_t size)
 	return 0;
 }
 
+void agent_gpu_bus(int gpu, char *bus, size_t size)
+{
+	bus[0] = '\0';
+}
+
 void agent_gpu_name(int gpu, char *name, size_t size)
 {
 	name[0] = '\0';

@@ -132,7 +132,8 @@ Test(agent_canary, an_error_is_refused_where_zeros_are_a_request)
 	/* Nothing is known of the requests of this one: it may want others than zeros. */
 	model.describe = NULL;
 	cr_assert_eq(try(), 0);
-	cr_expect_str_eq(why, "it refuses 8 bytes of zeros; with sample() it has a canary of its own");
+	cr_expect_str_eq(why,
+			 "it refuses 8 bytes of zeros; with sample() it has a canary of its own");
 }
 
 Test(agent_canary, a_sample_must_have_its_reply)
@@ -160,10 +161,10 @@ Test(agent_canary, a_model_that_does_not_answer_is_refused)
 
 Test(agent_canary, nan_has_a_form_in_each_type)
 {
-	static const uint8_t half[] = {0x01, 0x7c}, infinite[] = {0x00, 0xfc}, brain[] = {0x81, 0xff};
+	static const uint8_t half[] = {0x01, 0x7c}, infinite[] = {0x00, 0xfc},
+			     brain[] = {0x81, 0xff};
 	const double twice = NAN;
-	struct model_description d = {.n_outputs = 1,
-				      .output = {{"o", DATATYPE_FP16, 1, {1}}}};
+	struct model_description d = {.n_outputs = 1, .output = {{"o", DATATYPE_FP16, 1, {1}}}};
 
 	cr_expect_not_null(canary_nan(&d, half, 2));
 	cr_expect_null(canary_nan(&d, infinite, 2), "infinity is a number here");

@@ -278,7 +278,8 @@ static const struct row rows[] = {
 	 "version, "
 	 "doctor, bench, size\n"},
 	{"workers", 2,
-	 "verbs are: list, show NAME, drain NAME, resume NAME, assign NAME, release NAME, table, "
+	 "verbs are: list, show NAME, drain NAME, replace OLD, resume NAME, assign NAME, release "
+	 "NAME, table, "
 	 "refused, set NAME weight=N, settings, forget NAME\n"},
 	{"workers kill gpu0", 2, "workers has no verb 'kill'; verbs are: list, show NAME, drain"},
 	{"workers list --socket", 2, "--socket: give a value: --socket PATH"},
@@ -471,9 +472,10 @@ static char *complete(const char *words)
 static const struct {
 	const char *words, *offers;
 } completions[] = {
-	{"doorbell wor",
-	 "workers workers workers workers workers workers workers workers workers workers workers"},
-	{"doorbell --json workers \"\"", "list show drain resume assign release table refused set settings forget"},
+	{"doorbell wor", "workers workers workers workers workers workers workers workers workers "
+			 "workers workers workers"},
+	{"doorbell --json workers \"\"",
+	 "list show drain replace resume assign release table refused set settings forget"},
 	{"doorbell workers show \"\"", "gpu0 gpu1 hung opt0"},
 	{"doorbell services show v", "vision"},
 	{"doorbell models show g", "gpt"},
