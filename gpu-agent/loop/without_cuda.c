@@ -44,14 +44,20 @@ int agent_gpus(char *why, size_t size)
 	return 0;
 }
 
-void agent_gpu_bus(int gpu, char *bus, size_t size)
-{
-	bus[0] = '\0';
-}
-
 void agent_gpu_name(int gpu, char *name, size_t size)
 {
 	name[0] = '\0';
+}
+
+bool agent_gpu_bus(int gpu, char *bus, size_t size)
+{
+	bus[0] = '\0';
+	return false;
+}
+
+bool agent_gpu_memory(int gpu, uint64_t *free_mb, uint64_t *total_mb)
+{
+	return false;
 }
 
 /* --- graph_model.c --- */

@@ -38,6 +38,7 @@ static const struct nvml_row {
 	ROW(event_register, "nvmlDeviceRegisterEvents"),
 	ROW(event_wait, "nvmlEventSetWait_v2"),
 	ROW(event_free, "nvmlEventSetFree"),
+	ROW(energy, "nvmlDeviceGetTotalEnergyConsumption"),
 };
 
 const char *nvml_text(const struct nvml *nvml, int result)

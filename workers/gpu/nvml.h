@@ -90,6 +90,8 @@ struct nvml {
 	int (*event_register)(nvml_device device, unsigned long long types, void *set);
 	int (*event_wait)(void *set, struct nvml_event *event, unsigned int timeout_ms);
 	int (*event_free)(void *set);
+	/* millijoules since the driver was loaded */
+	int (*energy)(nvml_device device, unsigned long long *millijoules);
 };
 
 /*
