@@ -293,7 +293,7 @@ int peer_ideal(const struct peer_ideal_options *o)
 {
 	struct ideal s = {.o = o};
 	uint64_t counted[PLAN_MODELS_MAX] = {0}, all = 0, apart, best;
-	double apart_p999_ms, turns_p999_ms, plan_p999_ms;
+	double apart_p999_ms, turns_p999_ms, plan_p999_ms = 0;
 
 	if (o->deadlines != o->models)
 		errx(2, "as many deadlines as models");
