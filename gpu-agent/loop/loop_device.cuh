@@ -161,6 +161,10 @@ struct first_seen {
 	struct bytes16 half[2]; /* its descriptor as it was read with the mark */
 };
 
+/* What is left to ring for of the batch before: a quick reply, or a batch whose bytes the helpers
+ * must have written. */
+enum { RINGS_NOTHING, RINGS_QUICK, RINGS_BATCH };
+
 /* A block's copy of the batch. */
 struct turn : gpu_batch {
 	struct gpu_request request[GPU_BATCH_MAX];
@@ -180,6 +184,9 @@ struct turn : gpu_batch {
 	bool answer_now;       /* the poll answers the batch, without a turn */
 	uint32_t answers_left; /* batches that this kernel may still answer so */
 	bool stored;           /* the state of links and loop is stored already */
+	/* RINGS_*: what the last warp is to ring for while the first one polls (ring_behind()).
+	 * Until it is RINGS_NOTHING, nothing else may be posted. */
+	uint32_t rings;
 };
 
 /* --- posting -----------------------------------------------------------------------------------
@@ -364,6 +371,40 @@ static __device__ void ring_batch(const struct gpu_loop *g, struct block0 *b)
 			mlx5_ring(&b->links[i].queue, b->links[i].built);
 		b->links[i].built = 0;
 	}
+}
+
+/* One thread: wait until every helper has reported <each> steps. */
+static __device__ void await_helpers(const uint32_t *arrived, uint32_t each)
+{
+	while (gridDim.x > 1 && acquire_gpu(arrived) != each * (gridDim.x - 1))
+		;
+}
+
+/*
+ * The last warp, before the barrier AHEAD: ring for the batch before, and wait for the <each> steps
+ * of its helpers, while the first warp polls. That one builds and counts no WQE before the barrier.
+ */
+static __device__ void ring_behind(const struct gpu_loop *g, struct block0 *b, struct turn *t,
+				   uint32_t each)
+{
+	uint32_t lane = threadIdx.x % WARP, rings = t->rings;
+
+	if (rings == RINGS_NOTHING)
+		return;
+	if (rings == RINGS_BATCH && lane == 0)
+		await_helpers(&g->state->arrived, each);
+	__syncwarp();
+	for (uint32_t l = lane; l < g->n_links; l += WARP) {
+		if (b->open[l])
+			mlx5_ring(&b->links[l].queue, b->links[l].built);
+		b->links[l].built = 0;
+	}
+	/* A quick reply does not wait for the helpers, but what comes next does. */
+	if (rings == RINGS_QUICK && lane == 0)
+		await_helpers(&g->state->arrived, each);
+	__syncwarp();
+	if (lane == 0)
+		*(volatile uint32_t *)&t->rings = RINGS_NOTHING;
 }
 
 /* One thread: launch the graph again. */

@@ -87,16 +87,21 @@ static __device__ void await_steps(const uint32_t *arrived, uint32_t each)
 	if (gridDim.x == 1)
 		return;
 	if (threadIdx.x == 0)
-		while (acquire_gpu(arrived) != each * (gridDim.x - 1))
-			;
+		await_helpers(arrived, each);
 	__syncthreads();
+}
+
+/* Steps that a helper has reported when it is done with <arrival> of this turn. */
+static __device__ uint32_t steps_until(const struct turn *t, uint32_t arrival)
+{
+	return ARRIVE_GATHERED * t->before + arrival;
 }
 
 /* Block 0 of a turn: wait until every helper has reported <arrival>. */
 static __device__ void await_arrivals(const struct gpu_loop *g, const struct turn *t,
 				      uint32_t arrival)
 {
-	await_steps(&g->state->arrived, ARRIVE_GATHERED * t->before + arrival);
+	await_steps(&g->state->arrived, steps_until(t, arrival));
 }
 
 /* Block 0: publish the batch for the next kernel and the helpers. Thread i does request i; a batch

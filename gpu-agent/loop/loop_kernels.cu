@@ -70,7 +70,8 @@ static __device__ void help_gather(const struct gpu_loop *g, struct turn *t)
 	report_arrival(&g->state->arrived, has_ahead ? 1 : 2);
 }
 
-static __device__ void wait_and_gather(const struct gpu_loop *g, struct block0 *b, struct turn *t)
+static __device__ void wait_and_gather(const struct gpu_loop *g, struct block0 *b, struct turn *t,
+				       bool behind)
 {
 	uint32_t flags;
 	struct bytes16 half;
@@ -78,7 +79,8 @@ static __device__ void wait_and_gather(const struct gpu_loop *g, struct block0 *
 	bool hit;
 
 	ahead_reset(t);
-	await_arrivals(g, t, ARRIVE_SENT);
+	if (!behind)
+		await_arrivals(g, t, ARRIVE_SENT);
 	for (;;) {
 		enum quick_result result = quick_wait(g, b, t);
 
@@ -182,32 +184,41 @@ static __device__ void scatter_replies(const struct gpu_loop *g, struct turn *t,
 		copy_spans(&t->spans, t->n, mine, blockIdx.x - 1, gridDim.x - 1);
 }
 
-static __device__ void scatter_and_post(const struct gpu_loop *g, struct block0 *b, struct turn *t,
-					const struct quick_bytes &early)
+/* Send the replies of the batch. If the turn <waits> for the next one, the last warp rings while the
+ * first one polls: then it returns true, and until the barrier AHEAD nothing else is posted. */
+static __device__ bool scatter_and_post(const struct gpu_loop *g, struct block0 *b, struct turn *t,
+					const struct quick_bytes &early, bool waits)
 {
+	/* Staged requests have counted WQEs before that barrier. */
+	bool behind = waits && t->n > 0 && g->staged == NULL;
 	uint64_t done_ns = globaltimer_ns();
 	uint32_t length;
 	uint8_t status;
 
 	if (t->prebuilt) {
-		quick_send(b, t, early, done_ns);
-		return;
+		quick_send(g, b, t, early, done_ns, behind);
+		return behind;
 	}
 	scatter_replies(g, t, b->links, &length, &status);
 	if (holds_back(g, t)) {
 		hold_batch(g, b, t, length, status, done_ns);
 		await_arrivals(g, t, ARRIVE_SENT);
-		return;
+		return false;
 	}
 	if (t->n > 0)
 		build_batch(g, b, t->request, t->n, length, status, b->carried.unread + t->n_staged,
 			    t->start_ns, done_ns);
-	await_arrivals(g, t, ARRIVE_SENT);
-	if (t->n > 0) {
-		ring_batch(g, b);
-		count_replies(&b->carried.stats, t->n, status, done_ns - t->start_ns);
+	if (!behind) {
+		await_arrivals(g, t, ARRIVE_SENT);
+		if (t->n > 0)
+			ring_batch(g, b);
 	}
+	if (t->n > 0)
+		count_replies(&b->carried.stats, t->n, status, done_ns - t->start_ns);
+	if (behind && threadIdx.x == 0)
+		t->rings = RINGS_BATCH;
 	__syncthreads();
+	return behind;
 }
 
 /* The end of the graph, with everything sent: launch the graph again, unless the host said stop. */
@@ -237,6 +248,7 @@ static __global__ void __launch_bounds__(GPU_BLOCK, 2)
 	if (threadIdx.x == 0) {
 		t.before = before;
 		t.stored = false;
+		t.rings = RINGS_NOTHING;
 	}
 	read_batch(&g, &t, &b);
 	if (blockIdx.x > 0) {
@@ -252,10 +264,11 @@ static __global__ void __launch_bounds__(GPU_BLOCK, 2)
 	if (threadIdx.x == 0) /* only thread 0 reads it */
 		t.answers_left = turns;
 	for (; turns > 0 && !t.stopped; turns--) {
-		if (what & GPU_SEND)
-			scatter_and_post(&g, &b, &t, early);
+		bool behind = what & GPU_SEND &&
+			      scatter_and_post(&g, &b, &t, early, what & GPU_WAIT);
+
 		if (what & GPU_WAIT)
-			wait_and_gather(&g, &b, &t);
+			wait_and_gather(&g, &b, &t, behind);
 	}
 	/* A quick reply does not wait for the helpers; but a late report must not count in the next
 	 * graph. */

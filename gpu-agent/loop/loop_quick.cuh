@@ -142,7 +142,7 @@ static __device__ bool quick_bring(const struct agent_link *link, const struct f
 /* The other warps of block 0: fetch the announced request to where it belongs if it is quick, while
  * warp 0 takes it; nothing else lies there. True in a warp that has read another descriptor than
  * the one that was announced, or that it is cancelled. */
-static __device__ bool quick_fetch(const struct gpu_loop *g, const struct block0 *b, struct turn *t)
+static __device__ bool quick_fetch(const struct gpu_loop *g, struct block0 *b, struct turn *t)
 {
 	const struct first_seen *a = &t->first;
 	bool last = threadIdx.x >= GPU_BLOCK - WARP, confirms, asks, fits, small;
@@ -150,6 +150,8 @@ static __device__ bool quick_fetch(const struct gpu_loop *g, const struct block0
 	const uint8_t *from;
 	uint8_t *to;
 
+	if (last)
+		ring_behind(g, b, t, steps_until(t, ARRIVE_SENT));
 	barrier_sync<BARRIER_AHEAD>();
 	fits = a->link != GPU_NO_LINK;
 	small = fits && a->length <= QUICK_MAX;
@@ -265,9 +267,10 @@ static __device__ struct quick_bytes quick_read_reply(const struct gpu_loop *g)
 	return early;
 }
 
-/* Block 0: write the bytes of a prebuilt reply and its header, and ring. */
-static __device__ void quick_send(struct block0 *b, struct turn *t, const struct quick_bytes &early,
-				  uint64_t done_ns)
+/* Block 0: write the bytes of a prebuilt reply and its header, and ring; or leave that to the last
+ * warp (<behind>). */
+static __device__ void quick_send(const struct gpu_loop *g, struct block0 *b, struct turn *t,
+				  const struct quick_bytes &early, uint64_t done_ns, bool behind)
 {
 	uint8_t *to = (uint8_t *)(t->header + 1);
 	uint32_t at = threadIdx.x * 16;
@@ -280,6 +283,16 @@ static __device__ void quick_send(struct block0 *b, struct turn *t, const struct
 	if (threadIdx.x == GPU_BLOCK - 1)
 		write_header(t->header, &t->request[0], t->reply_bytes, b->carried.unread,
 			     t->start_ns, done_ns);
+	if (behind) {
+		if (threadIdx.x < g->n_links)
+			b->open[threadIdx.x] = threadIdx.x == t->request[0].link;
+		if (threadIdx.x == 0) {
+			count_batch(&b->carried.stats, 1, done_ns - t->start_ns);
+			t->rings = RINGS_QUICK;
+		}
+		__syncthreads();
+		return;
+	}
 	__syncthreads();
 	if (threadIdx.x == 0)
 		quick_post(b, &b->links[t->request[0].link], t->start_ns, done_ns);

@@ -151,8 +151,10 @@ static __global__ void __launch_bounds__(GPU_BLOCK)
 	__shared__ struct block0 b;
 	struct bytes16 half;
 
-	if (threadIdx.x == 0)
+	if (threadIdx.x == 0) {
 		t.before = before;
+		t.rings = RINGS_NOTHING;
+	}
 	if (blockIdx.x == 0)
 		read_batch(&g, &t, &b);
 	__syncthreads();

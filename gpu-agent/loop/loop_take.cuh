@@ -329,6 +329,17 @@ static __device__ void publish_stats(const struct gpu_loop *g, const struct bloc
 			((const volatile uint64_t *)&b->carried.stats)[threadIdx.x];
 }
 
+/* Warp 0: true when the last warp has rung for the batch before; all lanes get the same answer. */
+static __device__ bool may_post(const struct turn *t)
+{
+	bool mine = *(const volatile uint32_t *)&t->rings == RINGS_NOTHING;
+
+	if (!__all_sync(ALL_LANES, mine))
+		return false;
+	__threadfence_block(); /* what that warp has written is seen */
+	return true;
+}
+
 static __device__ void post_heartbeats(const struct gpu_loop *g, struct block0 *b,
 				       const struct turn *t, uint64_t now)
 {
@@ -391,7 +402,7 @@ static __device__ bool poll_until_batch(const struct gpu_loop *g, struct block0 
 
 		/* All lanes use the same time. */
 		now = __shfl_sync(ALL_LANES, globaltimer_ns(), 0);
-		if (may_wait && now >= b->carried.next_heartbeat)
+		if (may_wait && now >= b->carried.next_heartbeat && may_post(t))
 			post_heartbeats(g, b, t, now);
 		missed = left = 0;
 		for (uint32_t base = 0; base < g->n_links; base += DESCRIPTORS_PER_POLL >> shift) {
