@@ -41,6 +41,29 @@ static __device__ __forceinline__ struct bytes16 acquire_quarter(const struct ri
 	return v;
 }
 
+/* The same as a relaxed load: several are on their way together. fence_acquire_sys() makes them
+ * acquires. */
+static __device__ __forceinline__ struct bytes16 relaxed_quarter(const struct ring_descriptor *d,
+								 uint32_t quarter)
+{
+	struct bytes16 v;
+
+	asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];"
+		     : "=l"(v.low), "=l"(v.high)
+		     : "l"((const uint8_t *)d + quarter * 16)
+		     : "memory");
+	return v;
+}
+
+static __device__ __forceinline__ void fence_acquire_sys()
+{
+#if __CUDA_ARCH__ >= 900 && __CUDACC_VER_MAJOR__ >= 13
+	asm volatile("fence.acquire.sys;" ::: "memory");
+#else
+	asm volatile("fence.acq_rel.sys;" ::: "memory");
+#endif
+}
+
 /* Load 16 bytes, or zeros unless <wanted>. Call it for data that the RNIC wrote only after this
  * block saw the mark. It is a predicated load, not a branch: a thread waits for it only where its
  * value is used. */

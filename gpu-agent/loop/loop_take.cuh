@@ -14,6 +14,8 @@
 #define DESCRIPTORS_PER_POLL (WARP / QUARTERS)
 /* Bytes from which gathering in place saves more than confirming first costs. */
 #define IN_PLACE_MIN (64u << 10)
+/* Groups of descriptors that are read together under load. */
+#define WINDOWS 4u
 /* Read the cancel word of a request that may have waited longer than this. */
 #define CANCEL_AGE_NS 20000
 /* No batch takes longer from its last poll until its rows are chosen: deadlines that lie further
@@ -269,6 +271,50 @@ static __device__ void add_requests(struct block0 *b, struct turn *t, const stru
 }
 
 /*
+ * Warp 0: take the requests whose descriptors four lanes each have <seen>. An empty look leaves time
+ * to read a completion; <op_own> is the last byte of the next one of the lane's link. Returns
+ * POLL_*.
+ */
+static __device__ uint32_t take_seen(const struct gpu_loop *g, struct block0 *b, struct turn *t,
+				     const struct poll_lane *p, struct bytes16 seen, bool single,
+				     uint8_t op_own, uint64_t now, bool may_wait)
+{
+	uint32_t there, lead, takers, missed = 0;
+	struct gpu_request r = {};
+	struct bytes16 half[2];
+	bool mine, good;
+
+	mine = p->part == QUARTERS - 1 && p->has_link && p->offset < p->link->slot_count &&
+	       seen.high == p->link->position + p->offset + 1;
+	there = __ballot_sync(ALL_LANES, mine);
+	if (there == 0) {
+		if (p->has_link && p->offset == 0 && p->part == 0 &&
+		    mlx5_cqe_new(&p->link->queue, op_own))
+			reap_completion(b, p->link);
+		__syncwarp();
+		return 0;
+	}
+	lead = __ffs(there) - 1;
+	if (may_wait && t->n == 0 && !t->first.announced && there == 1u << lead &&
+	    __shfl_sync(ALL_LANES, p->offset, lead) == 0) {
+		take_only(g, b, t, p, seen, lead, now);
+		return single ? POLL_MORE : 0;
+	}
+	if (may_wait && !t->first.announced)
+		announce_first(g, p->link, p->link_number, t, seen, lead, half);
+	mine = takes_request(g, t, p, there, mine);
+	takers = __ballot_sync(ALL_LANES, mine);
+	good = make_request(g, p, seen, now, mine, &r);
+	add_requests(b, t, p, &r, takers, good);
+	if (__any_sync(ALL_LANES,
+		       p->has_link && (there & p->link_lanes) == (MARK_LANES & p->link_lanes)))
+		missed |= POLL_MORE;
+	return there == takers
+		       ? missed
+		       : missed | POLL_LEFT | (__popc(there) - __popc(takers)) << POLL_SHIFT;
+}
+
+/*
  * Warp 0: read the next 2^<shift> descriptors of as many links as the warp has lanes for, four
  * lanes per descriptor, and take those that are there. Links are counted from <base> on, beginning
  * with <first_link>. <stop> gets the host's stop word. Returns POLL_*.
@@ -278,45 +324,50 @@ static __device__ uint32_t poll_descriptors(const struct gpu_loop *g, struct blo
 					    uint64_t now, uint32_t *stop, bool may_wait)
 {
 	struct poll_lane p = poll_lane_of(g, b, base, shift);
-	uint32_t there, lead, takers, missed = 0;
-	struct gpu_request r = {};
-	struct bytes16 seen, half[2];
-	bool mine, good;
+	struct bytes16 seen;
 	uint8_t op_own;
 
 	/* The stop word and the next completion cross the bus beside the descriptors. */
 	*stop = relaxed_sys(&g->shared->stop);
 	op_own = relaxed_sys(mlx5_cqe_next(&p.link->queue));
 	seen = acquire_quarter(descriptor_at(p.link, p.link->position + p.offset), p.part);
-	mine = p.part == QUARTERS - 1 && p.has_link && p.offset < p.link->slot_count &&
-	       seen.high == p.link->position + p.offset + 1;
-	there = __ballot_sync(ALL_LANES, mine);
-	if (there == 0) {
-		/* The rings are empty: time to read a completion. */
-		if (p.has_link && p.offset == 0 && p.part == 0 &&
-		    mlx5_cqe_new(&p.link->queue, op_own))
-			reap_completion(b, p.link);
-		__syncwarp();
-		return 0;
+	return take_seen(g, b, t, &p, seen, shift == 0, op_own, now, may_wait);
+}
+
+/*
+ * The same where the last batch was large: WINDOWS times as many descriptors of each link cross the
+ * bus together. A link whose window is not full moves on by less, and then its next windows are of
+ * other positions than expected: their marks do not fit, and the next look reads them.
+ */
+static __device__ uint32_t poll_windows(const struct gpu_loop *g, struct block0 *b, struct turn *t,
+					uint32_t base, uint32_t shift, uint64_t now, uint32_t *stop,
+					bool may_wait)
+{
+	struct poll_lane p = poll_lane_of(g, b, base, shift);
+	struct bytes16 seen[WINDOWS];
+	uint32_t result = 0, left = 0;
+	uint8_t op_own;
+
+	*stop = relaxed_sys(&g->shared->stop);
+	op_own = relaxed_sys(mlx5_cqe_next(&p.link->queue));
+#pragma unroll
+	for (uint32_t w = 0; w < WINDOWS; w++)
+		seen[w] = relaxed_quarter(
+			descriptor_at(p.link, p.link->position + (w << shift) + p.offset), p.part);
+	fence_acquire_sys();
+#pragma unroll 1
+	for (uint32_t w = 0; w < WINDOWS; w++) {
+		struct bytes16 one = seen[0];
+
+#pragma unroll
+		for (uint32_t i = 1; i < WINDOWS; i++)
+			one = i == w ? seen[i] : one;
+		result = take_seen(g, b, t, &p, one, shift == 0, op_own, now, may_wait);
+		left += result >> POLL_SHIFT;
+		if ((result & (POLL_MORE | POLL_LEFT)) != POLL_MORE)
+			break;
 	}
-	lead = __ffs(there) - 1;
-	if (may_wait && t->n == 0 && !t->first.announced && there == 1u << lead &&
-	    (lead / QUARTERS & ((1u << shift) - 1)) == 0) {
-		take_only(g, b, t, &p, seen, lead, now);
-		return shift == 0 ? POLL_MORE : 0;
-	}
-	if (may_wait && !t->first.announced)
-		announce_first(g, p.link, p.link_number, t, seen, lead, half);
-	mine = takes_request(g, t, &p, there, mine);
-	takers = __ballot_sync(ALL_LANES, mine);
-	good = make_request(g, &p, seen, now, mine, &r);
-	add_requests(b, t, &p, &r, takers, good);
-	if (__any_sync(ALL_LANES,
-		       p.has_link && (there & p.link_lanes) == (MARK_LANES & p.link_lanes)))
-		missed |= POLL_MORE;
-	return there == takers
-		       ? missed
-		       : missed | POLL_LEFT | (__popc(there) - __popc(takers)) << POLL_SHIFT;
+	return (result & (POLL_MORE | POLL_LEFT)) | left << POLL_SHIFT;
 }
 
 /* Copy the counters to the host's memory, where any thread may read them: 8 bytes a lane. */
@@ -395,7 +446,7 @@ static __device__ bool poll_until_batch(const struct gpu_loop *g, struct block0 
 {
 	uint32_t shift = poll_shift(g), stop = 0, missed, left, result, first = t->n;
 	uint64_t last_poll = b->carried.last_poll, now;
-	bool more, seen_empty = false;
+	bool more, seen_empty = false, wide = b->carried.wide != 0;
 
 	for (;;) {
 		uint32_t before = t->n;
@@ -406,7 +457,8 @@ static __device__ bool poll_until_batch(const struct gpu_loop *g, struct block0 
 			post_heartbeats(g, b, t, now);
 		missed = left = 0;
 		for (uint32_t base = 0; base < g->n_links; base += DESCRIPTORS_PER_POLL >> shift) {
-			result = poll_descriptors(g, b, t, base, shift, now, &stop, may_wait);
+			result = wide ? poll_windows(g, b, t, base, shift, now, &stop, may_wait)
+				      : poll_descriptors(g, b, t, base, shift, now, &stop, may_wait);
 			missed |= result & (POLL_MORE | POLL_LEFT);
 			left += result >> POLL_SHIFT;
 		}
@@ -418,6 +470,7 @@ static __device__ bool poll_until_batch(const struct gpu_loop *g, struct block0 
 		}
 		/* A link has no more requests than slots: descriptors beyond that wait. */
 		more = missed & POLL_MORE && t->n > before;
+		wide = more;
 		if (t->n == g->max_batch)
 			break;
 		if (t->n == 0) {
@@ -439,6 +492,7 @@ static __device__ bool poll_until_batch(const struct gpu_loop *g, struct block0 
 	/* A request that comes now was not there at <last_poll>, unless a poll left some behind. */
 	if (threadIdx.x == 0) {
 		b->carried.last_poll = missed == 0 ? now : last_poll;
+		b->carried.wide = t->n - first > DESCRIPTORS_PER_POLL;
 		t->left_some = missed != 0;
 		b->carried.unread = unread_left(b->carried.unread, t->n - first, missed, left);
 		if (t->n > 0 && now + CHOICE_NS - t->request[0].seen_ns > t->soonest_us * 1000ull)

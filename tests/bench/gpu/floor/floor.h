@@ -19,11 +19,11 @@ enum floor_way {
 	FLOOR_SPECULATIVE, /* it reads mark and payload in one trip: in no order that a NIC keeps */
 	FLOOR_RESIDENT,    /* it reads the payload when it has seen the mark */
 	FLOOR_STAGGERED,   /* the same; four warps poll, a quarter of a trip apart */
-	FLOOR_L2,          /* FLOOR_RESIDENT, and a resident block of another SM copies: flags in L2 */
-	FLOOR_KERNELS,     /* polling kernel, copying kernel, answering kernel, in one graph */
-	FLOOR_TAIL,        /* the same; the answering kernel is launched programmatically */
-	FLOOR_BOTH,        /* the copying one, too: both wait for the kernel before, resident */
-	FLOOR_IN_PLACE,    /* polling kernel, kernel that copies in place and rings */
+	FLOOR_L2,       /* FLOOR_RESIDENT, and a resident block of another SM copies: flags in L2 */
+	FLOOR_KERNELS,  /* polling kernel, copying kernel, answering kernel, in one graph */
+	FLOOR_TAIL,     /* the same; the answering kernel is launched programmatically */
+	FLOOR_BOTH,     /* the copying one, too: both wait for the kernel before, resident */
+	FLOOR_IN_PLACE, /* polling kernel, kernel that copies in place and rings */
 	FLOOR_WAYS,
 };
 
