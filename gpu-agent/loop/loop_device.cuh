@@ -41,8 +41,8 @@ static __device__ __forceinline__ struct bytes16 acquire_quarter(const struct ri
 	return v;
 }
 
-/* The same as a relaxed load: several are on their way together. fence_acquire_sys() makes them
- * acquires. */
+/* The same as a relaxed load: several are on their way together. fence_acquire_sys() behind them
+ * makes them acquires. */
 static __device__ __forceinline__ struct bytes16 relaxed_quarter(const struct ring_descriptor *d,
 								 uint32_t quarter)
 {
@@ -191,13 +191,16 @@ enum { RINGS_NOTHING, RINGS_QUICK, RINGS_BATCH };
 /* A block's copy of the batch. */
 struct turn : gpu_batch {
 	struct gpu_request request[GPU_BATCH_MAX];
+	uint32_t reply_length[GPU_BATCH_MAX]; /* while replies are built */
 	struct spans spans;
 	uint32_t n_staged;
 	uint64_t start_ns;
 	bool any_crc;
 	bool needs_recheck;   /* some request is bad, may be too late, or has a checksum */
 	uint32_t soonest_us;  /* the shortest deadline of the batch; UINT32_MAX: none */
+	bool asks;            /* cancel words are read beside the payloads (drop_cancelled()) */
 	bool left_some;       /* the last poll may have left descriptors in the rings */
+	uint32_t waiting[AGENT_LINKS_MAX]; /* while those are counted */
 	uint32_t before;      /* turns of this graph before this one */
 	uint32_t seen_number; /* what block 0 published last, as this block read it */
 	/* the shortcut "ahead": loop_ahead.cuh */
@@ -223,7 +226,7 @@ struct block0 {
 };
 
 /* Read one completion, if there is one. */
-static __device__ void reap_completion(struct block0 *b, struct agent_link *link)
+static __device__ __noinline__ void reap_completion(struct block0 *b, struct agent_link *link)
 {
 	/* NULL, because a thread would wait for an unused load wherever its register is needed
 	 * next. */
@@ -235,7 +238,7 @@ static __device__ void reap_completion(struct block0 *b, struct agent_link *link
 
 /* Wait until the queue has room for link->built WQEs. Ends with false when the link is dead or the
  * loop is to stop. It does end: the queue pair of a peer that does not acknowledge fails. */
-static __device__ bool await_room(const struct gpu_loop *g, struct block0 *b,
+static __device__ __noinline__ bool await_room(const struct gpu_loop *g, struct block0 *b,
 				  struct agent_link *link)
 {
 	while (!link->dead && mlx5_room(&link->queue) < link->built) {
@@ -344,7 +347,7 @@ static __device__ void count_batch(struct agent_loop_stats *stats, uint32_t n, u
 		stats->longest_run_ns = ran_ns;
 }
 
-static __device__ void count_replies(struct agent_loop_stats *stats, uint32_t n, uint8_t status,
+static __device__ __noinline__ void count_replies(struct agent_loop_stats *stats, uint32_t n, uint8_t status,
 				     uint64_t ran_ns)
 {
 	bool mine = threadIdx.x < n;
@@ -362,26 +365,31 @@ static __device__ void count_replies(struct agent_loop_stats *stats, uint32_t n,
 	stats->bad += by[RING_BAD];
 }
 
-/* All threads of block 0: build headers and WQEs. Thread i does request i, whose reply has <length>
- * bytes. <backlog> requests are left. */
-static __device__ void build_batch(const struct gpu_loop *g, struct block0 *b,
+/* All threads of block 0: build headers and WQEs, of <n> requests, whose replies have <length> bytes;
+ * thread i passes those of request i. Threads i and GPU_BATCH_MAX + i do request i together.
+ * <backlog> requests are left. */
+static __device__ __noinline__ void build_batch(const struct gpu_loop *g, struct block0 *b, struct turn *t,
 				   const struct gpu_request *request, uint32_t n, uint32_t length,
 				   uint8_t status, uint32_t backlog, uint64_t start_ns,
 				   uint64_t done_ns)
 {
-	uint32_t i = threadIdx.x;
+	bool builds = threadIdx.x < GPU_BATCH_MAX;
+	uint32_t i = threadIdx.x % GPU_BATCH_MAX;
 
-	if (i < g->n_links)
+	if (threadIdx.x < g->n_links)
 		b->open[i] = b->links[i].built > 0 && await_room(g, b, &b->links[i]);
+	if (builds && i < n)
+		t->reply_length[i] = length;
 	__syncthreads();
-	if (i < n && b->open[request[i].link]) {
-		struct agent_link *link = &b->links[request[i].link];
+	if (i >= n || !b->open[request[i].link])
+		return;
+	struct agent_link *link = &b->links[request[i].link];
 
-		if (request[i].slot != GPU_NO_SLOT)
-			write_header(reply_header_at(link, request[i].slot), &request[i], length,
-				     backlog, start_ns, done_ns);
+	if (builds)
 		build_wqe(link, &request[i], length, status, backlog);
-	}
+	else if (request[i].slot != GPU_NO_SLOT)
+		write_header(reply_header_at(link, request[i].slot), &request[i],
+			     t->reply_length[i], backlog, start_ns, done_ns);
 }
 
 /* Ring one doorbell per link. A barrier after the WQEs were built comes first. */

@@ -267,22 +267,32 @@ static __device__ struct mark read_mark(const struct gpu_loop *g, const struct b
 
 /* Block 0: count the requests that wait, by the marks that its threads have read. A turn counts at
  * most GPU_BLOCK that were not counted before. */
-static __device__ void count_unread(const struct gpu_loop *g, struct block0 *b,
-				    const struct turn *t, struct mark m)
+static __device__ __noinline__ void count_unread(const struct gpu_loop *g, struct block0 *b, struct turn *t,
+				    struct mark m)
 {
+	uint32_t l = threadIdx.x;
+
 	if (!t->left_some)
 		return;
-	__syncthreads(); /* all have read <counted> */
-	if (threadIdx.x == 0)
-		b->carried.unread = 0;
-	if (m.seen == m.position + 1)
-		atomicMax((unsigned long long *)&b->links[m.link].counted, m.position + 1);
-	__syncthreads();
-	if (threadIdx.x < g->n_links) {
-		const struct agent_link *link = &b->links[threadIdx.x];
+	if (l < g->n_links) {
+		const struct agent_link *link = &b->links[l];
 
-		if (link->counted > link->position)
-			atomicAdd(&b->carried.unread, (uint32_t)(link->counted - link->position));
+		t->waiting[l] = link->counted > link->position ? link->counted - link->position : 0;
+	}
+	if (l == 0)
+		b->carried.unread = 0;
+	__syncthreads();
+	/* 32 bits, as an atomic of 64 bits in shared memory is a loop that all lanes contend for. */
+	if (m.seen == m.position + 1)
+		atomicMax(&t->waiting[m.link],
+			  (uint32_t)(m.position + 1 - b->links[m.link].position));
+	__syncthreads();
+	if (l < g->n_links) {
+		struct agent_link *link = &b->links[l];
+
+		if (t->waiting[l] > 0)
+			link->counted = link->position + t->waiting[l];
+		atomicAdd(&b->carried.unread, t->waiting[l]);
 	}
 	__syncthreads();
 }
@@ -301,7 +311,7 @@ static __device__ bool any_differs(const struct turn *t, struct bytes16 half)
  * reply. Descriptors must be confirmed first: an old one would name a slot whose reply may be on
  * its way.
  */
-static __device__ void choose_in_place(const struct gpu_loop *g, const struct block0 *b,
+static __device__ __noinline__ void choose_in_place(const struct gpu_loop *g, const struct block0 *b,
 				       struct turn *t)
 {
 	struct gpu_request *r = &t->request[threadIdx.x];
@@ -316,7 +326,7 @@ static __device__ void choose_in_place(const struct gpu_loop *g, const struct bl
 }
 
 /* Block 0: read all descriptors of the batch again, and copy all payloads again. */
-static __device__ void gather_again(const struct gpu_loop *g, const struct block0 *b,
+static __device__ __noinline__ void gather_again(const struct gpu_loop *g, const struct block0 *b,
 				    struct turn *t)
 {
 	struct gpu_request *r = &t->request[threadIdx.x];
@@ -339,6 +349,39 @@ static __device__ void gather_again(const struct gpu_loop *g, const struct block
 	__syncthreads();
 }
 
+/* Block 0, thread i: read the cancel word of request i, if they are to be read now. */
+static __device__ uint64_t read_cancel(const struct block0 *b, const struct turn *t)
+{
+	bool mine = t->asks && threadIdx.x < t->n && t->request[threadIdx.x].row != GPU_NO_ROW;
+	const struct gpu_request *r = &t->request[mine ? threadIdx.x : 0];
+
+	return relaxed_sys(&b->links[mine ? r->link : 0].cancels[mine ? r->slot : 0], mine);
+}
+
+/* Block 0: requests whose cancel words thread i has read, and which have their rows already, get
+ * RING_CANCELLED; what the model makes of those rows is not sent. <again>: descriptors were
+ * different, so read the words again. */
+static __device__ __noinline__ void drop_cancelled(const struct gpu_loop *g, const struct block0 *b,
+				      struct turn *t, uint64_t cancelled, bool again)
+{
+	struct gpu_request *r = &t->request[threadIdx.x];
+	bool mine;
+
+	if (!t->asks)
+		return;
+	if (again)
+		cancelled = read_cancel(b, t);
+	mine = threadIdx.x < t->n && r->row != GPU_NO_ROW && r->status == RING_OK &&
+	       cancelled == r->sequence;
+	if (!__syncthreads_or(mine))
+		return;
+	/* The helpers have read the requests. */
+	await_arrivals(g, t, ARRIVE_GATHERED);
+	if (mine)
+		g->request[threadIdx.x].status = r->status = RING_CANCELLED;
+	__syncthreads();
+}
+
 /* The bytes of a request that has been gathered, or need not be. */
 static __device__ const uint8_t *gathered_at(const struct gpu_loop *g, const struct block0 *b,
 					     const struct gpu_request *r)
@@ -348,7 +391,7 @@ static __device__ const uint8_t *gathered_at(const struct gpu_loop *g, const str
 }
 
 /* Block 0: verify the checksums that the load balancer sent. A request that fails gets RING_BAD. */
-static __device__ void check_crcs(const struct gpu_loop *g, const struct block0 *b, struct turn *t)
+static __device__ __noinline__ void check_crcs(const struct gpu_loop *g, const struct block0 *b, struct turn *t)
 {
 	await_arrivals(g, t, ARRIVE_GATHERED);
 	for (uint32_t i = 0; i < t->n; i++) {

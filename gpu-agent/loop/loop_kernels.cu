@@ -46,7 +46,7 @@
 #include "loop/loop_quick.cuh"
 
 /* A helper's part in waiting and gathering. */
-static __device__ void help_gather(const struct gpu_loop *g, struct turn *t)
+static __device__ __noinline__ void help_gather(const struct gpu_loop *g, struct turn *t)
 {
 	uint32_t seen_number = await_published(g, t, PUBLISH_AHEAD);
 	bool has_ahead = seen_number & PUBLISH_HAS_AHEAD;
@@ -75,8 +75,9 @@ static __device__ void wait_and_gather(const struct gpu_loop *g, struct block0 *
 {
 	uint32_t flags;
 	struct bytes16 half;
+	uint64_t cancelled;
 	struct mark mark;
-	bool hit;
+	bool hit, differs;
 
 	ahead_reset(t);
 	if (!behind)
@@ -100,7 +101,7 @@ static __device__ void wait_and_gather(const struct gpu_loop *g, struct block0 *
 		uint64_t now = globaltimer_ns();
 
 		count_unread(g, b, t, read_mark(g, b, t));
-		build_batch(g, b, t->request, t->n, 0, status, b->carried.unread, now, now);
+		build_batch(g, b, t, t->request, t->n, 0, status, b->carried.unread, now, now);
 		__syncthreads();
 		ring_batch(g, b);
 		count_replies(&b->carried.stats, t->n, status, 0);
@@ -118,10 +119,13 @@ static __device__ void wait_and_gather(const struct gpu_loop *g, struct block0 *
 		g->state->start_ns = t->start_ns = globaltimer_ns();
 	half = read_half(b, t);
 	mark = read_mark(g, b, t);
+	cancelled = read_cancel(b, t);
 	gather_batch(g, t, b->links);
 	count_unread(g, b, t, mark);
-	if (any_differs(t, half))
+	differs = any_differs(t, half);
+	if (differs)
 		gather_again(g, b, t);
+	drop_cancelled(g, b, t, cancelled, differs);
 	if (t->any_crc)
 		check_crcs(g, b, t);
 }
@@ -134,7 +138,7 @@ static __device__ bool holds_back(const struct gpu_loop *g, const struct turn *t
 }
 
 /* Block 0: leave the batch to the stage. Thread i does request i. */
-static __device__ void hold_batch(const struct gpu_loop *g, struct block0 *b, const struct turn *t,
+static __device__ __noinline__ void hold_batch(const struct gpu_loop *g, struct block0 *b, const struct turn *t,
 				  uint32_t length, uint8_t status, uint64_t done_ns)
 {
 	uint32_t i = threadIdx.x;
@@ -206,7 +210,7 @@ static __device__ bool scatter_and_post(const struct gpu_loop *g, struct block0 
 		return false;
 	}
 	if (t->n > 0)
-		build_batch(g, b, t->request, t->n, length, status, b->carried.unread + t->n_staged,
+		build_batch(g, b, t, t->request, t->n, length, status, b->carried.unread + t->n_staged,
 			    t->start_ns, done_ns);
 	if (!behind) {
 		await_arrivals(g, t, ARRIVE_SENT);

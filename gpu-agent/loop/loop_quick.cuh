@@ -67,20 +67,25 @@ static __device__ void quick_take(const struct gpu_loop *g, struct block0 *b, st
 				  struct quick_reply *reply)
 {
 	struct gpu_request *r = &t->request[0];
-	bool quick, aged;
+	bool quick, aged, asks;
 
 	aged = take_batch(g, b, t);
 	quick = is_quick(g, t);
 	/* The fetching warps read the cancel word of a quick request, as soon as it is seen; but one
-	 * that waits for others may be cancelled meanwhile. */
-	if (t->needs_recheck || (aged && (!quick || g->batch_timeout_ns > CANCEL_AGE_NS))) {
+	 * that waits for others may be cancelled meanwhile. Cancel words of other small requests
+	 * cross the bus beside their payloads: to ask first would cost more than a row in vain. */
+	asks = aged && !quick && g->max_request <= QUICK_MAX;
+	if (t->needs_recheck || (aged && !asks && !quick) ||
+	    (aged && g->batch_timeout_ns > CANCEL_AGE_NS)) {
 		choose_rows(g, b, t, aged);
 		__syncwarp();
 		quick = is_quick(g, t);
+		asks = false;
 	}
 	__syncwarp();
 	if (threadIdx.x == 0) {
 		t->quick = quick;
+		t->asks = asks;
 		t->prebuilt = t->answer_now = false;
 		r->in_place = quick && may_be_in_place(g, r);
 		if (quick) {
@@ -174,7 +179,7 @@ static __device__ bool quick_fetch(const struct gpu_loop *g, struct block0 *b, s
 
 /* Thread 0: a request whose descriptor or cancel word <differs> is no longer quick and takes the
  * whole turn, unless it was cancelled. */
-static __device__ void quick_withdraw(const struct gpu_loop *g, const struct block0 *b,
+static __device__ __noinline__ void quick_withdraw(const struct gpu_loop *g, const struct block0 *b,
 				      struct turn *t)
 {
 	struct gpu_request *r = &t->request[0];

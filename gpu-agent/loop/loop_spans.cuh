@@ -82,15 +82,19 @@ static __device__ struct bytes16 load_some(const uint8_t *from, uint32_t n)
 	return v;
 }
 
-static __device__ void store_some(uint8_t *to, struct bytes16 v, uint32_t n)
+static __device__ __noinline__ void store_bytes(uint8_t *to, struct bytes16 v, uint32_t n)
 {
-	if (n >= 16 && (uint64_t)to % 16 == 0) {
-		*(ulonglong2 *)to = make_ulonglong2(v.low, v.high);
-		return;
-	}
 #pragma unroll 1
 	for (uint32_t i = 0; i < n && i < 16; i++)
 		to[i] = (uint8_t)((i < 8 ? v.low : v.high) >> i % 8 * 8);
+}
+
+static __device__ void store_some(uint8_t *to, struct bytes16 v, uint32_t n)
+{
+	if (n >= 16 && (uint64_t)to % 16 == 0)
+		*(ulonglong2 *)to = make_ulonglong2(v.low, v.high);
+	else
+		store_bytes(to, v, n);
 }
 
 /* One warp copies one piece, 16 bytes a lane. */
@@ -104,7 +108,7 @@ static __device__ void copy_piece(const struct span *s, uint32_t piece)
 
 /* Copy the <block>th of <blocks> equal shares. Thread i of each block passes span i, or one of
  * length 0. */
-static __device__ void copy_spans(struct spans *s, uint32_t n, struct span mine, uint32_t block,
+static __device__ __noinline__ void copy_spans(struct spans *s, uint32_t n, struct span mine, uint32_t block,
 				  uint32_t blocks)
 {
 	uint32_t warps = blocks * blockDim.x / WARP;

@@ -15,7 +15,8 @@
 /* Bytes from which gathering in place saves more than confirming first costs. */
 #define IN_PLACE_MIN (64u << 10)
 /* Groups of descriptors that are read together under load. */
-#define WINDOWS 4u
+#define WINDOWS (WARP / DESCRIPTORS_PER_POLL)
+
 /* Read the cancel word of a request that may have waited longer than this. */
 #define CANCEL_AGE_NS 20000
 /* No batch takes longer from its last poll until its rows are chosen: deadlines that lie further
@@ -55,13 +56,21 @@ static __device__ void parse_descriptor(const struct gpu_loop *g, const struct a
 }
 
 /* Read the descriptor again: these loads come after the mark, so they are not older than it. */
-static __device__ void reread_descriptor(const struct gpu_loop *g, const struct agent_link *link,
-					 struct gpu_request *r)
+static __device__ void reread_inlined(const struct gpu_loop *g, const struct agent_link *link,
+				      struct gpu_request *r)
 {
 	const struct ring_descriptor *d = descriptor_at(link, r->sequence - 1);
 	struct bytes16 first = read_quarter(d, 0), second = read_quarter(d, 1);
 
 	parse_descriptor(g, link, first, second, r);
+}
+
+/* The same for a request in shared memory; whose address a call may have. */
+static __device__ __noinline__ void reread_descriptor(const struct gpu_loop *g,
+						      const struct agent_link *link,
+						      struct gpu_request *r)
+{
+	reread_inlined(g, link, r);
 }
 
 /*
@@ -186,7 +195,7 @@ static __device__ bool make_request(const struct gpu_loop *g, const struct poll_
 		/* Half of the descriptor may have been old: read it again before the request is
 		 * called bad. */
 		if (r->status != RING_OK)
-			reread_descriptor(g, p->link, r);
+			reread_inlined(g, p->link, r);
 		good = r->slot != GPU_NO_SLOT;
 	}
 	return good;
@@ -212,7 +221,9 @@ static __device__ void take_only(const struct gpu_loop *g, struct block0 *b, str
 	bool fits = announce_first(g, link, p->link_number, t, seen, lead, half);
 
 	if (threadIdx.x == lead) {
-		struct gpu_request r = {
+		struct gpu_request *r = &t->request[0];
+
+		*r = (struct gpu_request){
 			.sequence = seen.high,
 			.seen_ns = now,
 			.slot = (uint32_t)half[0].low,
@@ -225,17 +236,15 @@ static __device__ void take_only(const struct gpu_loop *g, struct block0 *b, str
 			.flags = (uint32_t)(half[0].high >> 32),
 			.status = RING_OK,
 		};
-
 		/* Half of the descriptor may have been old: read it again before the request is
 		 * called bad. */
-		if (!fits || r.length < g->min_request)
-			reread_descriptor(g, link, &r);
+		if (!fits || r->length < g->min_request)
+			reread_descriptor(g, link, r);
 		link->position++;
-		if (r.slot != GPU_NO_SLOT) {
-			t->request[0] = r;
+		if (r->slot != GPU_NO_SLOT) {
 			t->n = 1;
-			t->soonest_us = deadline_of(&r);
-			t->needs_recheck = r.status != RING_OK || r.flags != 0;
+			t->soonest_us = deadline_of(r);
+			t->needs_recheck = r->status != RING_OK || r->flags != 0;
 			link->built = 1;
 		} else {
 			b->carried.stats.bad++;
@@ -271,50 +280,6 @@ static __device__ void add_requests(struct block0 *b, struct turn *t, const stru
 }
 
 /*
- * Warp 0: take the requests whose descriptors four lanes each have <seen>. An empty look leaves time
- * to read a completion; <op_own> is the last byte of the next one of the lane's link. Returns
- * POLL_*.
- */
-static __device__ uint32_t take_seen(const struct gpu_loop *g, struct block0 *b, struct turn *t,
-				     const struct poll_lane *p, struct bytes16 seen, bool single,
-				     uint8_t op_own, uint64_t now, bool may_wait)
-{
-	uint32_t there, lead, takers, missed = 0;
-	struct gpu_request r = {};
-	struct bytes16 half[2];
-	bool mine, good;
-
-	mine = p->part == QUARTERS - 1 && p->has_link && p->offset < p->link->slot_count &&
-	       seen.high == p->link->position + p->offset + 1;
-	there = __ballot_sync(ALL_LANES, mine);
-	if (there == 0) {
-		if (p->has_link && p->offset == 0 && p->part == 0 &&
-		    mlx5_cqe_new(&p->link->queue, op_own))
-			reap_completion(b, p->link);
-		__syncwarp();
-		return 0;
-	}
-	lead = __ffs(there) - 1;
-	if (may_wait && t->n == 0 && !t->first.announced && there == 1u << lead &&
-	    __shfl_sync(ALL_LANES, p->offset, lead) == 0) {
-		take_only(g, b, t, p, seen, lead, now);
-		return single ? POLL_MORE : 0;
-	}
-	if (may_wait && !t->first.announced)
-		announce_first(g, p->link, p->link_number, t, seen, lead, half);
-	mine = takes_request(g, t, p, there, mine);
-	takers = __ballot_sync(ALL_LANES, mine);
-	good = make_request(g, p, seen, now, mine, &r);
-	add_requests(b, t, p, &r, takers, good);
-	if (__any_sync(ALL_LANES,
-		       p->has_link && (there & p->link_lanes) == (MARK_LANES & p->link_lanes)))
-		missed |= POLL_MORE;
-	return there == takers
-		       ? missed
-		       : missed | POLL_LEFT | (__popc(there) - __popc(takers)) << POLL_SHIFT;
-}
-
-/*
  * Warp 0: read the next 2^<shift> descriptors of as many links as the warp has lanes for, four
  * lanes per descriptor, and take those that are there. Links are counted from <base> on, beginning
  * with <first_link>. <stop> gets the host's stop word. Returns POLL_*.
@@ -324,50 +289,160 @@ static __device__ uint32_t poll_descriptors(const struct gpu_loop *g, struct blo
 					    uint64_t now, uint32_t *stop, bool may_wait)
 {
 	struct poll_lane p = poll_lane_of(g, b, base, shift);
-	struct bytes16 seen;
+	uint32_t there, lead, takers, missed = 0;
+	struct gpu_request r = {};
+	struct bytes16 seen, half[2];
+	bool mine, good;
 	uint8_t op_own;
 
 	/* The stop word and the next completion cross the bus beside the descriptors. */
 	*stop = relaxed_sys(&g->shared->stop);
 	op_own = relaxed_sys(mlx5_cqe_next(&p.link->queue));
 	seen = acquire_quarter(descriptor_at(p.link, p.link->position + p.offset), p.part);
-	return take_seen(g, b, t, &p, seen, shift == 0, op_own, now, may_wait);
+	mine = p.part == QUARTERS - 1 && p.has_link && p.offset < p.link->slot_count &&
+	       seen.high == p.link->position + p.offset + 1;
+	there = __ballot_sync(ALL_LANES, mine);
+	if (there == 0) {
+		/* The rings are empty: time to read a completion. */
+		if (p.has_link && p.offset == 0 && p.part == 0 &&
+		    mlx5_cqe_new(&p.link->queue, op_own))
+			reap_completion(b, p.link);
+		__syncwarp();
+		return 0;
+	}
+	lead = __ffs(there) - 1;
+	if (may_wait && t->n == 0 && !t->first.announced && there == 1u << lead &&
+	    (lead / QUARTERS & ((1u << shift) - 1)) == 0) {
+		take_only(g, b, t, &p, seen, lead, now);
+		return shift == 0 ? POLL_MORE : 0;
+	}
+	if (may_wait && !t->first.announced)
+		announce_first(g, p.link, p.link_number, t, seen, lead, half);
+	mine = takes_request(g, t, &p, there, mine);
+	takers = __ballot_sync(ALL_LANES, mine);
+	good = make_request(g, &p, seen, now, mine, &r);
+	add_requests(b, t, &p, &r, takers, good);
+	if (__any_sync(ALL_LANES,
+		       p.has_link && (there & p.link_lanes) == (MARK_LANES & p.link_lanes)))
+		missed |= POLL_MORE;
+	return there == takers
+		       ? missed
+		       : missed | POLL_LEFT | (__popc(there) - __popc(takers)) << POLL_SHIFT;
+}
+
+/* A lane's link where each lane has one descriptor of WINDOWS groups as poll_lane_of() numbers
+ * them. */
+static __device__ struct poll_lane wide_lane_of(const struct gpu_loop *g, struct block0 *b,
+						uint32_t base, uint32_t shift)
+{
+	uint32_t lane = threadIdx.x, index = lane % DESCRIPTORS_PER_POLL;
+	uint32_t group = index >> shift, l;
+	uint32_t lanes = ((1u << (1u << shift)) - 1) << (group << shift);
+	bool has_link = base + group < g->n_links;
+
+	l = b->carried.first_link + base + (has_link ? group : 0);
+	l -= l >= g->n_links ? g->n_links : 0;
+	return (struct poll_lane){
+		.link = &b->links[l],
+		.link_number = l,
+		.has_link = has_link,
+		.offset = (lane / DESCRIPTORS_PER_POLL << shift) + (index & ((1u << shift) - 1)),
+		.part = 0,
+		.first_lane = group << shift,
+		.link_lanes = lanes * 0x01010101u,
+		.lower_lanes = (1u << lane) - 1,
+	};
+}
+
+static __device__ uint64_t from_lane(uint64_t v, uint32_t lane)
+{
+	return __shfl_sync(ALL_LANES, v, lane);
+}
+
+/* Give each lane the descriptor of its own, of those that four lanes each have <seen>: its first
+ * half and its mark. */
+static __device__ uint64_t own_descriptor(const struct bytes16 seen[WINDOWS], struct bytes16 half[2])
+{
+	uint32_t from = threadIdx.x % DESCRIPTORS_PER_POLL * QUARTERS;
+	uint64_t mark = 0;
+
+#pragma unroll
+	for (uint32_t w = 0; w < WINDOWS; w++) {
+		struct bytes16 first = {from_lane(seen[w].low, from), from_lane(seen[w].high, from)};
+		struct bytes16 second = {from_lane(seen[w].low, from + 1),
+					 from_lane(seen[w].high, from + 1)};
+		uint64_t last = from_lane(seen[w].high, from + QUARTERS - 1);
+
+		if (w == threadIdx.x / DESCRIPTORS_PER_POLL) {
+			half[0] = first;
+			half[1] = second;
+			mark = last;
+		}
+	}
+	return mark;
+}
+
+/* Make request <r> of a lane's own descriptor. False when it has no valid slot. */
+static __device__ bool own_request(const struct gpu_loop *g, const struct poll_lane *p,
+				   const struct bytes16 half[2], uint64_t mark, uint64_t now,
+				   struct gpu_request *r)
+{
+	r->sequence = mark;
+	r->seen_ns = now;
+	r->link = p->link_number;
+	parse_descriptor(g, p->link, half[0], half[1], r);
+	if (r->status != RING_OK) /* as make_request() does */
+		reread_inlined(g, p->link, r);
+	return r->slot != GPU_NO_SLOT;
 }
 
 /*
- * The same where the last batch was large: WINDOWS times as many descriptors of each link cross the
- * bus together. A link whose window is not full moves on by less, and then its next windows are of
- * other positions than expected: their marks do not fit, and the next look reads them.
+ * Warp 0, as poll_descriptors(), where the last batch was large: WINDOWS times as many descriptors
+ * cross the bus together, and each lane takes one. No request is announced: there are too many for
+ * the shortcuts. Returns POLL_*, and the host's stop word in the upper half. Not inlined: it would take
+ * registers from what a request that comes alone waits for.
  */
-static __device__ uint32_t poll_windows(const struct gpu_loop *g, struct block0 *b, struct turn *t,
-					uint32_t base, uint32_t shift, uint64_t now, uint32_t *stop,
-					bool may_wait)
+static __device__ __noinline__ uint64_t poll_wide(const struct gpu_loop *g, struct block0 *b,
+						  struct turn *t, uint32_t base, uint32_t shift,
+						  uint64_t now, bool may_wait)
 {
-	struct poll_lane p = poll_lane_of(g, b, base, shift);
-	struct bytes16 seen[WINDOWS];
-	uint32_t result = 0, left = 0;
-	uint8_t op_own;
+	struct poll_lane quarter = poll_lane_of(g, b, base, shift), p;
+	struct bytes16 seen[WINDOWS], half[2];
+	uint32_t there, takers, before, stop;
+	struct gpu_request r = {};
+	bool mine, good = false;
+	uint64_t mark;
 
-	*stop = relaxed_sys(&g->shared->stop);
-	op_own = relaxed_sys(mlx5_cqe_next(&p.link->queue));
+	stop = relaxed_sys(&g->shared->stop);
 #pragma unroll
 	for (uint32_t w = 0; w < WINDOWS; w++)
 		seen[w] = relaxed_quarter(
-			descriptor_at(p.link, p.link->position + (w << shift) + p.offset), p.part);
+			descriptor_at(quarter.link,
+				      quarter.link->position + (w << shift) + quarter.offset),
+			quarter.part);
 	fence_acquire_sys();
-#pragma unroll 1
-	for (uint32_t w = 0; w < WINDOWS; w++) {
-		struct bytes16 one = seen[0];
-
-#pragma unroll
-		for (uint32_t i = 1; i < WINDOWS; i++)
-			one = i == w ? seen[i] : one;
-		result = take_seen(g, b, t, &p, one, shift == 0, op_own, now, may_wait);
-		left += result >> POLL_SHIFT;
-		if ((result & (POLL_MORE | POLL_LEFT)) != POLL_MORE)
-			break;
-	}
-	return (result & (POLL_MORE | POLL_LEFT)) | left << POLL_SHIFT;
+	p = wide_lane_of(g, b, base, shift);
+	mark = own_descriptor(seen, half);
+	mine = p.has_link && p.offset < p.link->slot_count &&
+	       mark == p.link->position + p.offset + 1;
+	there = __ballot_sync(ALL_LANES, mine);
+	if (there == 0)
+		return (uint64_t)stop << 32;
+	if (may_wait && !t->first.announced)
+		announce_none(t);
+	/* Up to the first missing mark, and while the batch has room. */
+	mine = mine && (~there & p.link_lanes & p.lower_lanes) == 0;
+	takers = __ballot_sync(ALL_LANES, mine);
+	before = takers & p.lower_lanes;
+	mine = mine && t->n + __popc(before) < g->max_batch &&
+	       p.link->built + __popc(before & p.link_lanes) < p.link->slot_count;
+	takers = __ballot_sync(ALL_LANES, mine);
+	if (mine)
+		good = own_request(g, &p, half, mark, now, &r);
+	add_requests(b, t, &p, &r, takers, good);
+	mine = p.has_link && (there & p.link_lanes) == p.link_lanes;
+	return (uint64_t)stop << 32 | (__any_sync(ALL_LANES, mine) ? POLL_MORE : 0) | (there != takers ? POLL_LEFT : 0) |
+	       (__popc(there) - __popc(takers)) << POLL_SHIFT;
 }
 
 /* Copy the counters to the host's memory, where any thread may read them: 8 bytes a lane. */
@@ -391,7 +466,7 @@ static __device__ bool may_post(const struct turn *t)
 	return true;
 }
 
-static __device__ void post_heartbeats(const struct gpu_loop *g, struct block0 *b,
+static __device__ __noinline__ void post_heartbeats(const struct gpu_loop *g, struct block0 *b,
 				       const struct turn *t, uint64_t now)
 {
 	__syncwarp(); /* all lanes have read next_heartbeat */
@@ -438,41 +513,72 @@ static __device__ uint32_t poll_shift(const struct gpu_loop *g)
 	return shift;
 }
 
+/* What a look at all links has found. */
+struct look {
+	uint64_t now;
+	uint32_t missed, left, stop; /* POLL_*; descriptors left in the rings; the stop word */
+	bool more;                   /* there may be more to take */
+};
+
+/* Warp 0: look at all links once. */
+template <bool wide>
+static __device__ struct look look_once(const struct gpu_loop *g, struct block0 *b, struct turn *t,
+					uint32_t shift, bool may_wait)
+{
+	uint32_t before = t->n, result;
+	struct look look = {};
+
+	/* All lanes use the same time. */
+	look.now = __shfl_sync(ALL_LANES, globaltimer_ns(), 0);
+	if (may_wait && look.now >= b->carried.next_heartbeat && may_post(t))
+		post_heartbeats(g, b, t, look.now);
+	for (uint32_t base = 0; base < g->n_links; base += DESCRIPTORS_PER_POLL >> shift) {
+		if (wide) {
+			uint64_t both = poll_wide(g, b, t, base, shift, look.now, may_wait);
+
+			result = (uint32_t)both;
+			look.stop = both >> 32;
+		} else {
+			result = poll_descriptors(g, b, t, base, shift, look.now, &look.stop,
+						  may_wait);
+		}
+		look.missed |= result & (POLL_MORE | POLL_LEFT);
+		look.left += result >> POLL_SHIFT;
+	}
+	/* A link has no more requests than slots: descriptors beyond that wait. */
+	look.more = look.missed & POLL_MORE && t->n > before;
+	return look;
+}
+
+/* True when the batch is complete. */
+static __device__ bool is_batch(const struct gpu_loop *g, const struct turn *t,
+				const struct look *look, bool may_wait)
+{
+	return t->n == g->max_batch ||
+	       (t->n > 0 && !look->more &&
+		(!may_wait || look->now - t->request[0].seen_ns >= g->batch_timeout_ns));
+}
+
 /* Warp 0: poll until there is a batch: it is full, or its first request has waited for
  * batch_timeout_ns. Unless it <may_wait>, take what is there. Returns true when some request may
  * have waited longer than CANCEL_AGE_NS. */
 static __device__ bool poll_until_batch(const struct gpu_loop *g, struct block0 *b, struct turn *t,
 					bool may_wait)
 {
-	uint32_t shift = poll_shift(g), stop = 0, missed, left, result, first = t->n;
-	uint64_t last_poll = b->carried.last_poll, now;
-	bool more, seen_empty = false, wide = b->carried.wide != 0;
+	uint32_t shift = poll_shift(g), first = t->n;
+	uint64_t last_poll = b->carried.last_poll;
+	bool seen_empty = false, done = false;
+	struct look look = {};
 
-	for (;;) {
-		uint32_t before = t->n;
-
-		/* All lanes use the same time. */
-		now = __shfl_sync(ALL_LANES, globaltimer_ns(), 0);
-		if (may_wait && now >= b->carried.next_heartbeat && may_post(t))
-			post_heartbeats(g, b, t, now);
-		missed = left = 0;
-		for (uint32_t base = 0; base < g->n_links; base += DESCRIPTORS_PER_POLL >> shift) {
-			result = wide ? poll_windows(g, b, t, base, shift, now, &stop, may_wait)
-				      : poll_descriptors(g, b, t, base, shift, now, &stop, may_wait);
-			missed |= result & (POLL_MORE | POLL_LEFT);
-			left += result >> POLL_SHIFT;
-		}
-		if (may_wait && __any_sync(ALL_LANES, stop)) {
-			__syncwarp();
-			if (threadIdx.x == 0)
-				t->stopped = true;
-			return false;
-		}
-		/* A link has no more requests than slots: descriptors beyond that wait. */
-		more = missed & POLL_MORE && t->n > before;
-		wide = more;
-		if (t->n == g->max_batch)
+	if (b->carried.wide)
+		do {
+			look = look_once<true>(g, b, t, shift, may_wait);
+			done = is_batch(g, t, &look, may_wait);
+		} while (look.more && !done && !(may_wait && __any_sync(ALL_LANES, look.stop)));
+	while (!done) {
+		if (may_wait && __any_sync(ALL_LANES, look.stop))
 			break;
+		look = look_once<false>(g, b, t, shift, may_wait);
 		if (t->n == 0) {
 			if (!seen_empty) {
 				publish_stats(g, b);
@@ -480,25 +586,30 @@ static __device__ bool poll_until_batch(const struct gpu_loop *g, struct block0 
 					b->carried.unread = 0;
 			}
 			seen_empty = true;
-			last_poll = now;
+			last_poll = look.now;
 			if (!may_wait)
 				break;
 		}
-		if (t->n > 0 && !more &&
-		    (!may_wait || now - t->request[0].seen_ns >= g->batch_timeout_ns))
-			break;
+		done = is_batch(g, t, &look, may_wait);
 	}
 	__syncwarp();
+	if (may_wait && __any_sync(ALL_LANES, look.stop)) {
+		if (threadIdx.x == 0)
+			t->stopped = true;
+		return false;
+	}
 	/* A request that comes now was not there at <last_poll>, unless a poll left some behind. */
 	if (threadIdx.x == 0) {
-		b->carried.last_poll = missed == 0 ? now : last_poll;
+		b->carried.last_poll = look.missed == 0 ? look.now : last_poll;
 		b->carried.wide = t->n - first > DESCRIPTORS_PER_POLL;
-		t->left_some = missed != 0;
-		b->carried.unread = unread_left(b->carried.unread, t->n - first, missed, left);
-		if (t->n > 0 && now + CHOICE_NS - t->request[0].seen_ns > t->soonest_us * 1000ull)
+		t->left_some = look.missed != 0;
+		b->carried.unread =
+			unread_left(b->carried.unread, t->n - first, look.missed, look.left);
+		if (t->n > 0 &&
+		    look.now + CHOICE_NS - t->request[0].seen_ns > t->soonest_us * 1000ull)
 			t->needs_recheck = true;
 	}
-	return now - last_poll > CANCEL_AGE_NS;
+	return look.now - last_poll > CANCEL_AGE_NS;
 }
 
 static __device__ bool is_expired(const struct gpu_request *r)
@@ -508,7 +619,7 @@ static __device__ bool is_expired(const struct gpu_request *r)
 
 /* Check that the client is still there and that the deadline has not passed. A request that may
  * have waited is read again, after its mark. */
-static __device__ void recheck(const struct gpu_loop *g, const struct block0 *b,
+static __device__ __noinline__ void recheck(const struct gpu_loop *g, const struct block0 *b,
 			       struct gpu_request *r, bool aged)
 {
 	const struct agent_link *link = &b->links[r->link];
@@ -534,7 +645,7 @@ static __device__ void recheck(const struct gpu_loop *g, const struct block0 *b,
 }
 
 /* Warp 0: number the rows of the requests that run; the others get none. */
-static __device__ void choose_rows(const struct gpu_loop *g, const struct block0 *b, struct turn *t,
+static __device__ __noinline__ void choose_rows(const struct gpu_loop *g, const struct block0 *b, struct turn *t,
 				   bool aged)
 {
 	uint32_t lane = threadIdx.x, rows = 0, crc = 0;
@@ -562,7 +673,7 @@ static __device__ void choose_rows(const struct gpu_loop *g, const struct block0
 
 /* Begin the batch with what the stage took while the last one ran. Deadlines may have passed since.
  */
-static __device__ void begin_with_staged(const struct gpu_loop *g, struct block0 *b, struct turn *t)
+static __device__ __noinline__ void begin_with_staged(const struct gpu_loop *g, struct block0 *b, struct turn *t)
 {
 	copy_words(t->request, g->staged, t->n_staged, WARP);
 	for (uint32_t l = threadIdx.x; l < g->n_links; l += WARP) {
