@@ -184,10 +184,6 @@ struct first_seen {
 	struct bytes16 half[2]; /* its descriptor as it was read with the mark */
 };
 
-/* What is left to ring for of the batch before: a quick reply, or a batch whose bytes the helpers
- * must have written. */
-enum { RINGS_NOTHING, RINGS_QUICK, RINGS_BATCH };
-
 /* A block's copy of the batch. */
 struct turn : gpu_batch {
 	struct gpu_request request[GPU_BATCH_MAX];
@@ -210,9 +206,9 @@ struct turn : gpu_batch {
 	bool answer_now;       /* the poll answers the batch, without a turn */
 	uint32_t answers_left; /* batches that this kernel may still answer so */
 	bool stored;           /* the state of links and loop is stored already */
-	/* RINGS_*: what the last warp is to ring for while the first one polls (ring_behind()).
-	 * Until it is RINGS_NOTHING, nothing else may be posted. */
-	uint32_t rings;
+	/* The last warp is to ring for the batch before, while the first one polls
+	 * (ring_behind()); until then nothing else may be posted. */
+	bool rings_behind;
 };
 
 /* --- posting -----------------------------------------------------------------------------------
@@ -412,17 +408,18 @@ static __device__ void await_helpers(const uint32_t *arrived, uint32_t each)
 }
 
 /*
- * The last warp, before the barrier AHEAD: ring for the batch before, and wait for the <each> steps
- * of its helpers, while the first warp polls. That one builds and counts no WQE before the barrier.
+ * The last warp, before the barrier AHEAD: ring for the batch before when its helpers have reported
+ * <each> steps, while the first warp polls. That one builds and counts no WQE before the barrier.
+ * Not for a request that came alone: its bell would be some 0.4 us later beside the poll's loads.
  */
 static __device__ void ring_behind(const struct gpu_loop *g, struct block0 *b, struct turn *t,
 				   uint32_t each)
 {
-	uint32_t lane = threadIdx.x % WARP, rings = t->rings;
+	uint32_t lane = threadIdx.x % WARP;
 
-	if (rings == RINGS_NOTHING)
+	if (!t->rings_behind)
 		return;
-	if (rings == RINGS_BATCH && lane == 0)
+	if (lane == 0)
 		await_helpers(&g->state->arrived, each);
 	__syncwarp();
 	for (uint32_t l = lane; l < g->n_links; l += WARP) {
@@ -430,12 +427,9 @@ static __device__ void ring_behind(const struct gpu_loop *g, struct block0 *b, s
 			mlx5_ring(&b->links[l].queue, b->links[l].built);
 		b->links[l].built = 0;
 	}
-	/* A quick reply does not wait for the helpers, but what comes next does. */
-	if (rings == RINGS_QUICK && lane == 0)
-		await_helpers(&g->state->arrived, each);
 	__syncwarp();
 	if (lane == 0)
-		*(volatile uint32_t *)&t->rings = RINGS_NOTHING;
+		*(volatile bool *)&t->rings_behind = false;
 }
 
 /* One thread: launch the graph again. */

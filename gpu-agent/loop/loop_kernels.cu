@@ -188,20 +188,21 @@ static __device__ void scatter_replies(const struct gpu_loop *g, struct turn *t,
 		copy_spans(&t->spans, t->n, mine, blockIdx.x - 1, gridDim.x - 1);
 }
 
-/* Send the replies of the batch. If the turn <waits> for the next one, the last warp rings while the
- * first one polls: then it returns true, and until the barrier AHEAD nothing else is posted. */
+/* Send the replies of the batch. If there are several and the turn <waits> for the next batch, the last
+ * warp rings while the first one polls: then it returns true, and until the barrier AHEAD nothing
+ * else is posted. */
 static __device__ bool scatter_and_post(const struct gpu_loop *g, struct block0 *b, struct turn *t,
 					const struct quick_bytes &early, bool waits)
 {
 	/* Staged requests have counted WQEs before that barrier. */
-	bool behind = waits && t->n > 0 && g->staged == NULL;
+	bool behind = waits && t->n > 1 && g->staged == NULL;
 	uint64_t done_ns = globaltimer_ns();
 	uint32_t length;
 	uint8_t status;
 
 	if (t->prebuilt) {
-		quick_send(g, b, t, early, done_ns, behind);
-		return behind;
+		quick_send(b, t, early, done_ns);
+		return false;
 	}
 	scatter_replies(g, t, b->links, &length, &status);
 	if (holds_back(g, t)) {
@@ -220,7 +221,7 @@ static __device__ bool scatter_and_post(const struct gpu_loop *g, struct block0 
 	if (t->n > 0)
 		count_replies(&b->carried.stats, t->n, status, done_ns - t->start_ns);
 	if (behind && threadIdx.x == 0)
-		t->rings = RINGS_BATCH;
+		t->rings_behind = true;
 	__syncthreads();
 	return behind;
 }
@@ -252,7 +253,7 @@ static __global__ void __launch_bounds__(GPU_BLOCK, 2)
 	if (threadIdx.x == 0) {
 		t.before = before;
 		t.stored = false;
-		t.rings = RINGS_NOTHING;
+		t.rings_behind = false;
 	}
 	read_batch(&g, &t, &b);
 	if (blockIdx.x > 0) {

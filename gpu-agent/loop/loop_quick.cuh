@@ -272,10 +272,9 @@ static __device__ struct quick_bytes quick_read_reply(const struct gpu_loop *g)
 	return early;
 }
 
-/* Block 0: write the bytes of a prebuilt reply and its header, and ring; or leave that to the last
- * warp (<behind>). */
-static __device__ void quick_send(const struct gpu_loop *g, struct block0 *b, struct turn *t,
-				  const struct quick_bytes &early, uint64_t done_ns, bool behind)
+/* Block 0: write the bytes of a prebuilt reply and its header, and ring. */
+static __device__ void quick_send(struct block0 *b, struct turn *t, const struct quick_bytes &early,
+				  uint64_t done_ns)
 {
 	uint8_t *to = (uint8_t *)(t->header + 1);
 	uint32_t at = threadIdx.x * 16;
@@ -288,16 +287,6 @@ static __device__ void quick_send(const struct gpu_loop *g, struct block0 *b, st
 	if (threadIdx.x == GPU_BLOCK - 1)
 		write_header(t->header, &t->request[0], t->reply_bytes, b->carried.unread,
 			     t->start_ns, done_ns);
-	if (behind) {
-		if (threadIdx.x < g->n_links)
-			b->open[threadIdx.x] = threadIdx.x == t->request[0].link;
-		if (threadIdx.x == 0) {
-			count_batch(&b->carried.stats, 1, done_ns - t->start_ns);
-			t->rings = RINGS_QUICK;
-		}
-		__syncthreads();
-		return;
-	}
 	__syncthreads();
 	if (threadIdx.x == 0)
 		quick_post(b, &b->links[t->request[0].link], t->start_ns, done_ns);

@@ -153,7 +153,7 @@ static __global__ void __launch_bounds__(GPU_BLOCK)
 
 	if (threadIdx.x == 0) {
 		t.before = before;
-		t.rings = RINGS_NOTHING;
+		t.rings_behind = false;
 	}
 	if (blockIdx.x == 0)
 		read_batch(&g, &t, &b);

@@ -458,7 +458,7 @@ static __device__ void publish_stats(const struct gpu_loop *g, const struct bloc
 /* Warp 0: true when the last warp has rung for the batch before; all lanes get the same answer. */
 static __device__ bool may_post(const struct turn *t)
 {
-	bool mine = *(const volatile uint32_t *)&t->rings == RINGS_NOTHING;
+	bool mine = !*(const volatile bool *)&t->rings_behind;
 
 	if (!__all_sync(ALL_LANES, mine))
 		return false;

@@ -12,8 +12,11 @@
 
 #define BLOCK  256
 #define UNIT   16
+#define DEEP   4 /* loads of a thread in flight */
+#define BLOCKS 64 /* that copy what one block cannot have in flight */
 #define GAP_NS 20000
 #define TURNS  64 /* of a graph */
+#define HALF_TRIP 1200 /* cycles */
 #define LIMIT  2000000000ull
 
 /* In pinned memory, each word on a line of its own. */
@@ -68,13 +71,24 @@ static __device__ void ring(const struct job &j, uint32_t n)
 		     : "memory");
 }
 
-/* The block's share of a copy; the reply's own bytes only, in units. */
+/* The block's share of a copy, four loads of a thread in flight. */
 static __device__ void copy(uint8_t *to, const uint8_t *from, uint32_t bytes, uint32_t block,
 			    uint32_t blocks)
 {
-	for (uint32_t at = (block * blockDim.x + threadIdx.x) * UNIT; at < bytes;
-	     at += blocks * blockDim.x * UNIT)
-		*(uint4 *)(to + at) = *(const uint4 *)(from + at);
+	uint32_t step = blocks * BLOCK * UNIT;
+
+	for (uint32_t at = (block * BLOCK + threadIdx.x) * UNIT; at < bytes; at += DEEP * step) {
+		uint4 unit[DEEP];
+
+#pragma unroll
+		for (uint32_t i = 0; i < DEEP; i++)
+			if (at + i * step < bytes)
+				unit[i] = *(const uint4 *)(from + at + i * step);
+#pragma unroll
+		for (uint32_t i = 0; i < DEEP; i++)
+			if (at + i * step < bytes)
+				*(uint4 *)(to + at + i * step) = unit[i];
+	}
 }
 
 /* The whole block: wait for mark <n>. False: stop. */
@@ -116,20 +130,23 @@ static __global__ void __launch_bounds__(BLOCK) resident(const __grid_constant__
 
 static __global__ void __launch_bounds__(BLOCK) speculative(const __grid_constant__ struct job j)
 {
-	uint32_t at = threadIdx.x * UNIT, mark, stop;
+	uint32_t at = threadIdx.x * UNIT, mark = 0, stop = 0;
 	uint4 unit = {};
 
 	for (uint32_t n = 1;;) {
-		stop = *(volatile uint32_t *)&j.words->stop;
-		mark = *(volatile uint32_t *)&j.words->mark;
+		/* Loads of one word wait for each other, so one thread reads it. */
+		if (threadIdx.x == 0) {
+			stop = *(volatile uint32_t *)&j.words->stop;
+			mark = *(volatile uint32_t *)&j.words->mark;
+		}
 		if (at < j.bytes)
 			asm volatile("ld.relaxed.sys.global.v4.u32 {%0, %1, %2, %3}, [%4];"
 				     : "=r"(unit.x), "=r"(unit.y), "=r"(unit.z), "=r"(unit.w)
 				     : "l"(j.request + at)
 				     : "memory");
-		if (__syncthreads_or(stop))
+		if (__syncthreads_or(stop != 0))
 			return;
-		if (!__syncthreads_and(mark == n))
+		if (!__syncthreads_or(mark == n))
 			continue;
 		if (at < j.bytes)
 			*(uint4 *)(j.reply + at) = unit;
@@ -140,42 +157,53 @@ static __global__ void __launch_bounds__(BLOCK) speculative(const __grid_constan
 	}
 }
 
-/* Warps 0 to 3 poll; each begins a quarter of a trip after the one before, as long as it finds
- * nothing. */
+/* A barrier of the warp that has found the mark and the warps that do not poll. */
+static __device__ void barrier_of_copiers()
+{
+	asm volatile("barrier.cta.sync 1, %0;" ::"n"(BLOCK - 32) : "memory");
+}
+
+/* Warps 0 and 1 poll, the second one half a trip behind the first; the one that sees the mark first
+ * rings. The others copy, 16 bytes a thread. */
 static __global__ void __launch_bounds__(BLOCK) staggered(const __grid_constant__ struct job j)
 {
-	__shared__ volatile uint32_t seen, stopped;
-	uint32_t warp = threadIdx.x / 32;
+	__shared__ uint32_t claimed;
+	uint32_t warp = threadIdx.x / 32, at = (threadIdx.x - 64) * UNIT;
+	bool found = false;
 
 	if (threadIdx.x == 0)
-		seen = stopped = 0;
+		claimed = 0;
 	__syncthreads();
 	for (uint32_t n = 1;; n++) {
-		if (warp < 4) {
-			__nanosleep(0);
+		if (warp < 2) {
 			uint64_t from = clock64();
+			uint32_t stop = 0;
 
-			while (clock64() - from < warp * 500)
+			while (warp == 1 && clock64() - from < HALF_TRIP)
 				;
-			while (seen != n && !stopped) {
-				uint32_t stop = *(volatile uint32_t *)&j.words->stop;
-
-				if (acquire_sys(&j.words->mark) == n)
-					seen = n;
-				if (stop != 0)
-					stopped = 1;
-			}
-		} else {
-			while (seen != n && !stopped)
-				;
+			do {
+				stop = *(volatile uint32_t *)&j.words->stop;
+				if (acquire_sys(&j.words->mark) == n && threadIdx.x % 32 == 0)
+					found = atomicCAS(&claimed, n - 1, n) == n - 1;
+				found = __any_sync(~0u, found);
+			} while (!found && *(volatile uint32_t *)&claimed != n && stop == 0);
+			if (stop != 0)
+				atomicExch(&claimed, UINT32_MAX);
+			if (!found && stop == 0)
+				continue;
+			/* When stopped, both come: one of them is the barrier's. */
+			if (!found && warp == 1)
+				return;
 		}
-		__syncwarp();
-		if (stopped)
+		barrier_of_copiers();
+		if (*(volatile uint32_t *)&claimed == UINT32_MAX)
 			return;
-		copy(j.reply, j.request, j.bytes, 0, 1);
-		__syncthreads();
-		if (threadIdx.x == 0)
+		if (warp >= 2 && at < j.bytes)
+			*(uint4 *)(j.reply + at) = *(const uint4 *)(j.request + at);
+		barrier_of_copiers();
+		if (found && threadIdx.x % 32 == 0)
 			ring(j, n);
+		found = false;
 	}
 }
 
@@ -237,8 +265,25 @@ static __device__ void await_last()
 #endif
 }
 
-/* Answers the last request unless it is the first of all, then waits for the next one; as a turn
- * does. */
+/* Block 0 waits until the other blocks have come here <each> times. */
+static __device__ void await_blocks(uint32_t *arrived, uint32_t each)
+{
+	__syncthreads();
+	if (blockIdx.x > 0) {
+		if (threadIdx.x == 0) {
+			asm volatile("fence.acq_rel.gpu;" ::: "memory");
+			atomicAdd(arrived, 1);
+		}
+		return;
+	}
+	if (threadIdx.x == 0)
+		while (acquire_gpu(arrived) != each * (gridDim.x - 1))
+			;
+	__syncthreads();
+}
+
+/* Answers the last request unless it is the first of all, then waits for the next one, as a turn of
+ * the loop does. The model's kernel counts requests. */
 static __global__ void __launch_bounds__(BLOCK)
 	turn(const __grid_constant__ struct job j, bool sends, bool waits, bool fetches, bool early)
 {
@@ -249,16 +294,25 @@ static __global__ void __launch_bounds__(BLOCK)
 	await_last();
 	n = *j.turn;
 	if (sends && n > 0) {
-		copy(j.reply, j.output, j.bytes, 0, 1);
-		__syncthreads();
-		if (threadIdx.x == 0)
+		copy(j.reply, j.output, j.bytes, blockIdx.x, gridDim.x);
+		await_blocks(&j.flags->arrived, n);
+		if (blockIdx.x == 0 && threadIdx.x == 0)
 			ring(j, n);
 	}
-	if (waits && await_mark(j, n + 1) && fetches)
-		copy(j.input, j.request, j.bytes, 0, 1);
-	__syncthreads();
-	if (threadIdx.x == 0 && waits)
-		*j.turn = n + 1;
+	if (!waits)
+		return;
+	if (blockIdx.x == 0) {
+		await_mark(j, n + 1);
+		if (threadIdx.x == 0 && gridDim.x > 1)
+			release_gpu(&j.flags->go, n + 1);
+	} else {
+		if (threadIdx.x == 0)
+			while (acquire_gpu(&j.flags->go) != n + 1)
+				;
+		__syncthreads();
+	}
+	if (fetches)
+		copy(j.input, j.request, j.bytes, blockIdx.x, gridDim.x);
 }
 
 static __global__ void __launch_bounds__(BLOCK)
@@ -268,30 +322,34 @@ static __global__ void __launch_bounds__(BLOCK)
 		launch_next();
 	await_last();
 	copy(j.output, j.input, j.bytes, blockIdx.x, gridDim.x);
+	if (blockIdx.x == 0 && threadIdx.x == 0)
+		++*j.turn;
 }
 
+/* The last block rings. */
 static __global__ void __launch_bounds__(BLOCK)
-	model_in_place(const __grid_constant__ struct job j, bool early)
+	model_in_place(const __grid_constant__ struct job j)
 {
-	if (early)
-		launch_next();
-	await_last();
-	copy(j.reply, j.request, j.bytes, 0, 1);
+	copy(j.reply, j.request, j.bytes, blockIdx.x, gridDim.x);
 	__syncthreads();
-	if (threadIdx.x == 0)
-		ring(j, *j.turn);
+	if (threadIdx.x > 0)
+		return;
+	asm volatile("fence.acq_rel.sys;" ::: "memory");
+	if (gridDim.x > 1 && atomicAdd(&j.flags->done, 1) % gridDim.x != gridDim.x - 1)
+		return;
+	ring(j, ++*j.turn);
 }
 
 template <typename... Parameters, typename... Arguments>
-static cudaError_t record(void (*kernel)(Parameters...), bool programmatic, cudaStream_t stream,
-			  Arguments... arguments)
+static cudaError_t record(void (*kernel)(Parameters...), uint32_t blocks, bool programmatic,
+			  cudaStream_t stream, Arguments... arguments)
 {
 	cudaLaunchAttribute attribute = {};
 	cudaLaunchConfig_t config = {};
 
 	attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
 	attribute.val.programmaticStreamSerializationAllowed = 1;
-	config.gridDim = 1;
+	config.gridDim = blocks;
 	config.blockDim = BLOCK;
 	config.stream = stream;
 	config.attrs = &attribute;
@@ -305,17 +363,20 @@ static cudaError_t record_graph(enum floor_way way, const struct job &j, cudaStr
 {
 	bool tail = way == FLOOR_TAIL || way == FLOOR_BOTH, head = way == FLOOR_BOTH;
 	bool place = way == FLOOR_IN_PLACE;
+	uint32_t blocks = j.bytes <= DEEP * BLOCK * UNIT ? 1 : BLOCKS;
 	cudaGraph_t graph = nullptr;
 	cudaError_t ret = cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed);
 
 	for (int i = 0; i < TURNS && ret == cudaSuccess; i++) {
-		ret = record(turn, tail && i > 0, stream, j, !place, true, !place, head);
+		ret = record(turn, place ? 1 : blocks, tail && i > 0, stream, j, !place, true,
+			     !place, head);
 		if (ret == cudaSuccess)
-			ret = place ? record(model_in_place, false, stream, j, false)
-				    : record(model, head, stream, j, head);
+			ret = place ? record(model_in_place, blocks, false, stream, j)
+				    : record(model, blocks, head, stream, j, head);
 	}
 	if (ret == cudaSuccess)
-		ret = record(turn, tail, stream, j, !place, false, false, false);
+		ret = record(turn, place ? 1 : blocks, tail, stream, j, !place, false, false,
+			     false);
 	cudaError_t end = cudaStreamEndCapture(stream, &graph);
 	if (ret == cudaSuccess)
 		ret = end;
@@ -465,24 +526,6 @@ static __device__ void grid_barrier(uint32_t *arrived, uint32_t round)
 	__syncthreads();
 }
 
-static __device__ void copy_deep(uint8_t *to, const uint8_t *from, uint32_t bytes)
-{
-	uint32_t step = gridDim.x * BLOCK * UNIT;
-
-	for (uint32_t at = (blockIdx.x * BLOCK + threadIdx.x) * UNIT; at < bytes; at += 4 * step) {
-		uint4 unit[4];
-
-#pragma unroll
-		for (uint32_t i = 0; i < 4; i++)
-			if (at + i * step < bytes)
-				unit[i] = *(const uint4 *)(from + at + i * step);
-#pragma unroll
-		for (uint32_t i = 0; i < 4; i++)
-			if (at + i * step < bytes)
-				*(uint4 *)(to + at + i * step) = unit[i];
-	}
-}
-
 #if __CUDA_ARCH__ >= 900
 static __device__ uint32_t shared_at(const void *at)
 {
@@ -568,9 +611,7 @@ static __global__ void __launch_bounds__(BLOCK)
 		uint32_t skip = round % buffers * apart;
 		uint64_t now;
 
-		if (how == FLOOR_IN_DEEP) {
-			copy_deep(to + skip, from + skip, bytes);
-		} else if (how == FLOOR_IN_BULK || how == FLOOR_OUT_BULK) {
+		if (how == FLOOR_IN_BULK || how == FLOOR_OUT_BULK) {
 			if (threadIdx.x == 0)
 				copy_bulk(to + skip, from + skip, bytes, room, barrier, &begun);
 		} else {

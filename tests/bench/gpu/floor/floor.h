@@ -18,7 +18,7 @@ enum floor_way {
 	FLOOR_BELL,        /* a resident block polls the mark and rings; no payload */
 	FLOOR_SPECULATIVE, /* it reads mark and payload in one trip: in no order that a NIC keeps */
 	FLOOR_RESIDENT,    /* it reads the payload when it has seen the mark */
-	FLOOR_STAGGERED,   /* the same; four warps poll, a quarter of a trip apart */
+	FLOOR_STAGGERED,   /* the same; two warps poll, half a trip apart; up to 3 KiB */
 	FLOOR_L2,       /* FLOOR_RESIDENT, and a resident block of another SM copies: flags in L2 */
 	FLOOR_KERNELS,  /* polling kernel, copying kernel, answering kernel, in one graph */
 	FLOOR_TAIL,     /* the same; the answering kernel is launched programmatically */
@@ -31,8 +31,7 @@ enum floor_way {
 double floor_us(enum floor_way way, uint32_t bytes, uint32_t n, char *error, uint64_t size);
 
 enum floor_copy {
-	FLOOR_IN,       /* host to GPU, 16 bytes a thread, a load in flight each */
-	FLOOR_IN_DEEP,  /* four loads in flight each */
+	FLOOR_IN,       /* host to GPU, by threads, four loads of 16 bytes in flight each */
 	FLOOR_IN_BULK,  /* TMA: cp.async.bulk through shared memory */
 	FLOOR_OUT,      /* GPU to host, by threads */
 	FLOOR_OUT_BULK, /* by TMA */
