@@ -4,7 +4,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
-#include <vector>
 
 #include <cuda_runtime_api.h>
 
@@ -406,15 +405,18 @@ static void until(uint64_t ns)
 		;
 }
 
-static double median(std::vector<double> &v)
+static double median(double *v, uint32_t n)
 {
-	std::nth_element(v.begin(), v.begin() + v.size() / 2, v.end());
-	return v[v.size() / 2];
+	std::nth_element(v, v + n / 2, v + n);
+	return v[n / 2];
 }
 
-/* Requests 1 to <n>. False: one was not answered. */
-static bool ask_all(struct words *w, uint32_t n, std::vector<double> &took)
+/* Ask requests 1 to <n>; the first tenth does not count. Returns how many times of <took> are set; 0:
+ * a request was not answered. */
+static uint32_t ask_all(struct words *w, uint32_t n, double *took)
 {
+	uint32_t times = 0;
+
 	for (uint32_t i = 1; i <= n; i++) {
 		uint64_t start, now;
 
@@ -425,11 +427,11 @@ static bool ask_all(struct words *w, uint32_t n, std::vector<double> &took)
 			now = now_ns();
 		while (__atomic_load_n(&w->bell, __ATOMIC_ACQUIRE) != i && now - start < LIMIT);
 		if (now - start >= LIMIT)
-			return false;
+			return 0;
 		if (i > n / 10)
-			took.push_back((now - start) / 1e3);
+			took[times++] = (now - start) / 1e3;
 	}
-	return true;
+	return times;
 }
 
 static cudaError_t start(enum floor_way way, const struct job &j, cudaStream_t stream)
@@ -459,13 +461,18 @@ double floor_us(enum floor_way way, uint32_t bytes, uint32_t n, char *error, uin
 	cudaStream_t stream = nullptr;
 	cudaGraphExec_t exec = nullptr;
 	uint8_t *pinned = nullptr, *own = nullptr;
-	std::vector<double> took;
+	bool graph = way >= FLOOR_KERNELS;
+	uint32_t room = (bytes + 4095) / 4096 * 4096, times = 0;
 	struct job j = {};
+	double *took, us = -1;
 	cudaError_t ret;
-	bool graph = way >= FLOOR_KERNELS, answered = false;
-	uint32_t room = (bytes + 4095) / 4096 * 4096;
 
 	n = (n + TURNS - 1) / TURNS * TURNS;
+	took = (double *)calloc(n, sizeof(*took));
+	if (took == nullptr) {
+		snprintf(error, size, "no memory");
+		return -1;
+	}
 	ret = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
 	if (ret == cudaSuccess)
 		ret = cudaHostAlloc((void **)&pinned, 4096 + 2 * room, cudaHostAllocMapped);
@@ -488,7 +495,7 @@ double floor_us(enum floor_way way, uint32_t bytes, uint32_t n, char *error, uin
 	for (uint32_t i = 0; graph && ret == cudaSuccess && i < n / TURNS; i++)
 		ret = cudaGraphLaunch(exec, stream);
 	if (ret == cudaSuccess) {
-		answered = ask_all(j.words, n, took);
+		times = ask_all(j.words, n, took);
 		__atomic_store_n(&j.words->stop, 1, __ATOMIC_RELEASE);
 		ret = cudaStreamSynchronize(stream);
 	}
@@ -500,17 +507,21 @@ double floor_us(enum floor_way way, uint32_t bytes, uint32_t n, char *error, uin
 		cudaFreeHost(pinned);
 	if (stream != nullptr)
 		cudaStreamDestroy(stream);
-	if (ret == cudaSuccess && answered)
-		return median(took);
-	snprintf(error, size, "%s",
-		 ret != cudaSuccess ? cudaGetErrorString(ret) : "a request was not answered");
-	return -1;
+	if (ret == cudaSuccess && times > 0)
+		us = median(took, times);
+	else
+		snprintf(error, size, "%s",
+			 ret != cudaSuccess ? cudaGetErrorString(ret)
+					    : "a request was not answered");
+	free(took);
+	return us;
 }
 
 /* --- the bus -----------------------------------------------------------------------------------
  */
 
 #define ROUNDS 64
+#define WARM   8 /* of them */
 #define BULK   8192u /* bytes of one bulk copy */
 #define STAGES 6     /* of them in flight in a block */
 
@@ -633,7 +644,7 @@ double floor_copy_us(enum floor_copy how, uint32_t bytes, uint32_t blocks, char 
 	bool out = how >= FLOOR_OUT, bulk = how == FLOOR_IN_BULK || how == FLOOR_OUT_BULK;
 	uint8_t *pinned = nullptr, *own = nullptr;
 	uint64_t stamp[ROUNDS], *stamps = nullptr;
-	std::vector<double> took;
+	double took[ROUNDS];
 	cudaError_t ret;
 
 	buffers = buffers < 1 ? 1 : buffers;
@@ -667,7 +678,7 @@ double floor_copy_us(enum floor_copy how, uint32_t bytes, uint32_t blocks, char 
 		snprintf(error, size, "%s", cudaGetErrorString(ret));
 		return -1;
 	}
-	for (int i = 8; i < ROUNDS; i++)
-		took.push_back((stamp[i] - stamp[i - 1]) / 1e3);
-	return median(took);
+	for (int i = WARM; i < ROUNDS; i++)
+		took[i - WARM] = (stamp[i] - stamp[i - 1]) / 1e3;
+	return median(took, ROUNDS - WARM);
 }
