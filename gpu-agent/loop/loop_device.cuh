@@ -64,22 +64,6 @@ static __device__ __forceinline__ void fence_acquire_sys()
 #endif
 }
 
-/* Load 16 bytes, or zeros unless <wanted>. Call it for data that the RNIC wrote only after this
- * block saw the mark. It is a predicated load, not a branch: a thread waits for it only where its
- * value is used. */
-static __device__ __forceinline__ struct bytes16 read_16(const void *at, bool wanted = true)
-{
-	struct bytes16 v = {};
-
-	asm volatile("{\n\t.reg .pred p;\n\t"
-		     "setp.ne.u32 p, %3, 0;\n\t"
-		     "@p ld.global.v2.u64 {%0, %1}, [%2];\n\t}"
-		     : "+l"(v.low), "+l"(v.high)
-		     : "l"(at), "r"((uint32_t)wanted)
-		     : "memory");
-	return v;
-}
-
 static __device__ __forceinline__ struct bytes16 read_quarter(const struct ring_descriptor *d,
 							      uint32_t quarter, bool wanted = true)
 {
@@ -116,14 +100,6 @@ static __device__ __forceinline__ uint32_t relaxed_sys(const uint32_t *at)
 	return v;
 }
 
-static __device__ __forceinline__ uint8_t relaxed_sys(const volatile uint8_t *at)
-{
-	uint32_t v;
-
-	asm volatile("ld.relaxed.sys.global.u8 %0, [%1];" : "=r"(v) : "l"(at));
-	return (uint8_t)v;
-}
-
 static __device__ __forceinline__ uint32_t acquire_gpu(const uint32_t *at)
 {
 	uint32_t v;
@@ -148,7 +124,7 @@ static __device__ __forceinline__ void fence_gpu()
  * barrier where some warps only arrive, compute-sanitizer's racecheck (2025.3) reports races that
  * barrier 0 rules out.
  */
-enum { BARRIER_AHEAD = 1, BARRIER_VERDICT };
+enum { BARRIER_AHEAD = 1, BARRIER_VERDICT, BARRIER_BEHIND };
 
 template <int barrier> static __device__ __forceinline__ void barrier_sync()
 {
@@ -156,7 +132,15 @@ template <int barrier> static __device__ __forceinline__ void barrier_sync()
 	asm volatile("barrier.cta.sync %0, %1;" ::"n"(barrier), "n"(GPU_BLOCK) : "memory");
 }
 
-/* The same; true when <mine> is true in any thread. */
+/* All warps but the first one. */
+static __device__ __forceinline__ void barrier_behind()
+{
+	__syncwarp();
+	asm volatile("barrier.cta.sync %0, %1;" ::"r"((int)BARRIER_BEHIND), "r"(GPU_BLOCK - WARP)
+		     : "memory");
+}
+
+/* barrier_sync(); true when <mine> is true in any thread. */
 template <int barrier> static __device__ __forceinline__ bool barrier_or(bool mine)
 {
 	uint32_t any;
@@ -184,10 +168,18 @@ struct first_seen {
 	struct bytes16 half[2]; /* its descriptor as it was read with the mark */
 };
 
+/* Replies that are to be built and posted. */
+struct replies {
+	uint32_t n;
+	uint32_t backlog; /* requests that are left */
+	uint64_t start_ns, done_ns;
+	uint32_t length[GPU_BATCH_MAX];
+	uint8_t status[GPU_BATCH_MAX];
+};
+
 /* A block's copy of the batch. */
 struct turn : gpu_batch {
 	struct gpu_request request[GPU_BATCH_MAX];
-	uint32_t reply_length[GPU_BATCH_MAX]; /* while replies are built */
 	struct spans spans;
 	uint32_t n_staged;
 	uint64_t start_ns;
@@ -206,9 +198,10 @@ struct turn : gpu_batch {
 	bool answer_now;       /* the poll answers the batch, without a turn */
 	uint32_t answers_left; /* batches that this kernel may still answer so */
 	bool stored;           /* the state of links and loop is stored already */
-	/* The last warp is to ring for the batch before, while the first one polls
-	 * (ring_behind()); until then nothing else may be posted. */
-	bool rings_behind;
+	/* The other warps are to build and ring for the batch before, while the first one polls
+	 * (post_behind()); until then nothing else may be posted. */
+	bool posts_behind;
+	struct replies replies;
 };
 
 /* --- posting -----------------------------------------------------------------------------------
@@ -221,15 +214,26 @@ struct block0 {
 	bool open[AGENT_LINKS_MAX]; /* WQEs were built for it: ring its doorbell */
 };
 
-/* Read one completion, if there is one. */
-static __device__ __noinline__ void reap_completion(struct block0 *b, struct agent_link *link)
+/* Consume the next completion, whose last word is <tail>, if it is new. */
+static __device__ void take_completion(struct block0 *b, struct agent_link *link, uint32_t tail)
 {
-	/* NULL, because a thread would wait for an unused load wherever its register is needed
-	 * next. */
-	if (mlx5_cq_poll(&link->queue, NULL) != MLX5_POLL_ERROR || link->dead)
+	if (!mlx5_cqe_new(&link->queue, tail) ||
+	    mlx5_cq_consume(&link->queue, tail) != MLX5_POLL_ERROR || link->dead)
 		return;
 	link->dead = true;
 	atomicAdd((unsigned long long *)&b->carried.stats.dead_links, 1);
+}
+
+/* Read one completion, if there is one. */
+static __device__ __noinline__ void reap_completion(struct block0 *b, struct agent_link *link)
+{
+	take_completion(b, link, mlx5_cqe_tail(mlx5_cqe_next(&link->queue)));
+}
+
+/* Load the last word of the link's next completion; it crosses the bus beside other loads. */
+static __device__ uint32_t load_completion(const struct agent_link *link)
+{
+	return relaxed_sys((const uint32_t *)&mlx5_cqe_next(&link->queue)->wqe_counter);
 }
 
 /* Wait until the queue has room for link->built WQEs. Ends with false when the link is dead or the
@@ -361,31 +365,65 @@ static __device__ __noinline__ void count_replies(struct agent_loop_stats *stats
 	stats->bad += by[RING_BAD];
 }
 
-/* All threads of block 0: build headers and WQEs, of <n> requests, whose replies have <length> bytes;
- * thread i passes those of request i. Threads i and GPU_BATCH_MAX + i do request i together.
- * <backlog> requests are left. */
-static __device__ __noinline__ void build_batch(const struct gpu_loop *g, struct block0 *b, struct turn *t,
-				   const struct gpu_request *request, uint32_t n, uint32_t length,
-				   uint8_t status, uint32_t backlog, uint64_t start_ns,
-				   uint64_t done_ns)
+/* Thread <own> of <threads>: which links have WQEs to build, and room for them. */
+static __device__ void open_links(const struct gpu_loop *g, struct block0 *b, uint32_t own)
 {
-	bool builds = threadIdx.x < GPU_BATCH_MAX;
-	uint32_t i = threadIdx.x % GPU_BATCH_MAX;
+	if (own < g->n_links)
+		b->open[own] = b->links[own].built > 0 && await_room(g, b, &b->links[own]);
+}
 
-	if (threadIdx.x < g->n_links)
-		b->open[i] = b->links[i].built > 0 && await_room(g, b, &b->links[i]);
-	if (builds && i < n)
-		t->reply_length[i] = length;
-	__syncthreads();
-	if (i >= n || !b->open[request[i].link])
+/* The same threads, after a barrier: build headers and WQEs, each by a thread of its own. */
+static __device__ void build_replies(struct block0 *b, const struct gpu_request *request,
+				     const struct replies *replies, uint32_t own, uint32_t threads)
+{
+	uint32_t n = replies->n;
+
+	for (uint32_t job = own; job < 2 * n; job += threads) {
+		uint32_t i = job < n ? job : job - n;
+		const struct gpu_request *r = &request[i];
+		struct agent_link *link = &b->links[r->link];
+
+		if (!b->open[r->link])
+			continue;
+		if (job < n)
+			build_wqe(link, r, replies->length[i], replies->status[i],
+				  replies->backlog);
+		else if (r->slot != GPU_NO_SLOT)
+			write_header(reply_header_at(link, r->slot), r, replies->length[i],
+				     replies->backlog, replies->start_ns, replies->done_ns);
+	}
+}
+
+/* Block 0: note replies of <n> requests, of <length> bytes with <status>; thread i passes those of
+ * request i. A barrier comes before they are built. */
+static __device__ void note_replies(struct replies *replies, uint32_t n, uint32_t length,
+				    uint8_t status, uint32_t backlog, uint64_t start_ns,
+				    uint64_t done_ns)
+{
+	uint32_t i = threadIdx.x;
+
+	if (i < n) {
+		replies->length[i] = length;
+		replies->status[i] = status;
+	}
+	if (i > 0)
 		return;
-	struct agent_link *link = &b->links[request[i].link];
+	replies->n = n;
+	replies->backlog = backlog;
+	replies->start_ns = start_ns;
+	replies->done_ns = done_ns;
+}
 
-	if (builds)
-		build_wqe(link, &request[i], length, status, backlog);
-	else if (request[i].slot != GPU_NO_SLOT)
-		write_header(reply_header_at(link, request[i].slot), &request[i],
-			     t->reply_length[i], backlog, start_ns, done_ns);
+/* Block 0: build the replies of <n> requests. */
+static __device__ __noinline__ void build_batch(const struct gpu_loop *g, struct block0 *b,
+						struct turn *t, uint32_t n, uint32_t length,
+						uint8_t status, uint32_t backlog,
+						uint64_t start_ns, uint64_t done_ns)
+{
+	note_replies(&t->replies, n, length, status, backlog, start_ns, done_ns);
+	open_links(g, b, threadIdx.x);
+	__syncthreads();
+	build_replies(b, t->request, &t->replies, threadIdx.x, GPU_BLOCK);
 }
 
 /* Ring one doorbell per link. A barrier after the WQEs were built comes first. */
@@ -408,28 +446,34 @@ static __device__ void await_helpers(const uint32_t *arrived, uint32_t each)
 }
 
 /*
- * The last warp, before the barrier AHEAD: ring for the batch before when its helpers have reported
- * <each> steps, while the first warp polls. That one builds and counts no WQE before the barrier.
- * Not for a request that came alone: its bell would be some 0.4 us later beside the poll's loads.
+ * All warps but the first one, before the barrier AHEAD: build the replies of the batch before, and
+ * ring when its helpers have reported <each> steps. The first warp polls meanwhile; it takes, counts
+ * and builds nothing before that barrier. Not for a request that came alone: its bell would be some
+ * 0.4 us later beside the poll's loads.
  */
-static __device__ void ring_behind(const struct gpu_loop *g, struct block0 *b, struct turn *t,
+static __device__ void post_behind(const struct gpu_loop *g, struct block0 *b, struct turn *t,
 				   uint32_t each)
 {
-	uint32_t lane = threadIdx.x % WARP;
+	uint32_t own = threadIdx.x - WARP;
 
-	if (!t->rings_behind)
+	open_links(g, b, own);
+	barrier_behind();
+	build_replies(b, t->request, &t->replies, own, GPU_BLOCK - WARP);
+	barrier_behind();
+	if (threadIdx.x < GPU_BLOCK - WARP)
 		return;
-	if (lane == 0)
+	own = threadIdx.x % WARP;
+	if (own == 0)
 		await_helpers(&g->state->arrived, each);
 	__syncwarp();
-	for (uint32_t l = lane; l < g->n_links; l += WARP) {
+	for (uint32_t l = own; l < g->n_links; l += WARP) {
 		if (b->open[l])
 			mlx5_ring(&b->links[l].queue, b->links[l].built);
 		b->links[l].built = 0;
 	}
 	__syncwarp();
-	if (lane == 0)
-		*(volatile bool *)&t->rings_behind = false;
+	if (own == 0)
+		*(volatile bool *)&t->posts_behind = false;
 }
 
 /* One thread: launch the graph again. */

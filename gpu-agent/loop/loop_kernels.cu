@@ -101,7 +101,7 @@ static __device__ void wait_and_gather(const struct gpu_loop *g, struct block0 *
 		uint64_t now = globaltimer_ns();
 
 		count_unread(g, b, t, read_mark(g, b, t));
-		build_batch(g, b, t, t->request, t->n, 0, status, b->carried.unread, now, now);
+		build_batch(g, b, t, t->n, 0, status, b->carried.unread, now, now);
 		__syncthreads();
 		ring_batch(g, b);
 		count_replies(&b->carried.stats, t->n, status, 0);
@@ -188,9 +188,9 @@ static __device__ void scatter_replies(const struct gpu_loop *g, struct turn *t,
 		copy_spans(&t->spans, t->n, mine, blockIdx.x - 1, gridDim.x - 1);
 }
 
-/* Send the replies of the batch. If there are several and the turn <waits> for the next batch, the last
- * warp rings while the first one polls: then it returns true, and until the barrier AHEAD nothing
- * else is posted. */
+/* Send the replies of the batch. If there are several and the turn <waits> for the next batch, the other
+ * warps post them while the first one polls: then it returns true, and until the barrier AHEAD
+ * nothing else is posted. */
 static __device__ bool scatter_and_post(const struct gpu_loop *g, struct block0 *b, struct turn *t,
 					const struct quick_bytes &early, bool waits)
 {
@@ -210,20 +210,25 @@ static __device__ bool scatter_and_post(const struct gpu_loop *g, struct block0 
 		await_arrivals(g, t, ARRIVE_SENT);
 		return false;
 	}
-	if (t->n > 0)
-		build_batch(g, b, t, t->request, t->n, length, status, b->carried.unread + t->n_staged,
-			    t->start_ns, done_ns);
-	if (!behind) {
-		await_arrivals(g, t, ARRIVE_SENT);
-		if (t->n > 0)
-			ring_batch(g, b);
+	if (behind) {
+		note_replies(&t->replies, t->n, length, status, b->carried.unread, t->start_ns,
+			     done_ns);
+		if (threadIdx.x == 0)
+			t->posts_behind = true;
+		count_replies(&b->carried.stats, t->n, status, done_ns - t->start_ns);
+		__syncthreads();
+		return true;
 	}
 	if (t->n > 0)
+		build_batch(g, b, t, t->n, length, status, b->carried.unread + t->n_staged,
+			    t->start_ns, done_ns);
+	await_arrivals(g, t, ARRIVE_SENT);
+	if (t->n > 0) {
+		ring_batch(g, b);
 		count_replies(&b->carried.stats, t->n, status, done_ns - t->start_ns);
-	if (behind && threadIdx.x == 0)
-		t->rings_behind = true;
+	}
 	__syncthreads();
-	return behind;
+	return false;
 }
 
 /* The end of the graph, with everything sent: launch the graph again, unless the host said stop. */
@@ -253,7 +258,7 @@ static __global__ void __launch_bounds__(GPU_BLOCK, 2)
 	if (threadIdx.x == 0) {
 		t.before = before;
 		t.stored = false;
-		t.rings_behind = false;
+		t.posts_behind = false;
 	}
 	read_batch(&g, &t, &b);
 	if (blockIdx.x > 0) {

@@ -155,8 +155,8 @@ static __device__ bool quick_fetch(const struct gpu_loop *g, struct block0 *b, s
 	const uint8_t *from;
 	uint8_t *to;
 
-	if (last)
-		ring_behind(g, b, t, steps_until(t, ARRIVE_SENT));
+	if (t->posts_behind)
+		post_behind(g, b, t, steps_until(t, ARRIVE_SENT));
 	barrier_sync<BARRIER_AHEAD>();
 	fits = a->link != GPU_NO_LINK;
 	small = fits && a->length <= QUICK_MAX;

@@ -12,6 +12,7 @@
 
 #define WARP      32u
 #define ALL_LANES 0xffffffffu
+#define COPY_DEEP 4 /* pieces that a warp has on their way */
 
 struct span {
 	const uint8_t *from;
@@ -64,17 +65,27 @@ struct bytes16 {
 	uint64_t low, high;
 };
 
-/* Load 16 bytes; from an unaligned address only the first <n>, by loads that do not wait for each
- * other. */
-static __device__ struct bytes16 load_some(const uint8_t *from, uint32_t n)
+/* Load 16 bytes, or zeros unless <wanted>. Call it for data that the RNIC wrote only after this
+ * block saw the mark. It is a predicated load, not a branch: a thread waits for it only where its
+ * value is used. */
+static __device__ __forceinline__ struct bytes16 read_16(const void *at, bool wanted = true)
 {
 	struct bytes16 v = {};
 
-	if ((uint64_t)from % 16 == 0) {
-		ulonglong2 both = *(const ulonglong2 *)from;
+	asm volatile("{\n\t.reg .pred p;\n\t"
+		     "setp.ne.u32 p, %3, 0;\n\t"
+		     "@p ld.global.v2.u64 {%0, %1}, [%2];\n\t}"
+		     : "+l"(v.low), "+l"(v.high)
+		     : "l"(at), "r"((uint32_t)wanted)
+		     : "memory");
+	return v;
+}
 
-		return (struct bytes16){both.x, both.y};
-	}
+/* Load <n> bytes, 16 at most, from an unaligned address, by loads that do not wait for each other. */
+static __device__ __noinline__ struct bytes16 load_bytes(const uint8_t *from, uint32_t n)
+{
+	struct bytes16 v = {};
+
 #pragma unroll
 	for (uint32_t i = 0; i < 16; i++)
 		if (i < n)
@@ -82,56 +93,86 @@ static __device__ struct bytes16 load_some(const uint8_t *from, uint32_t n)
 	return v;
 }
 
-static __device__ __noinline__ void store_bytes(uint8_t *to, struct bytes16 v, uint32_t n)
+static __device__ void store_some(uint8_t *to, struct bytes16 v, uint32_t n)
 {
+	if (n >= 16 && (uint64_t)to % 16 == 0) {
+		*(ulonglong2 *)to = make_ulonglong2(v.low, v.high);
+		return;
+	}
 #pragma unroll 1
 	for (uint32_t i = 0; i < n && i < 16; i++)
 		to[i] = (uint8_t)((i < 8 ? v.low : v.high) >> i % 8 * 8);
 }
 
-static __device__ void store_some(uint8_t *to, struct bytes16 v, uint32_t n)
-{
-	if (n >= 16 && (uint64_t)to % 16 == 0)
-		*(ulonglong2 *)to = make_ulonglong2(v.low, v.high);
-	else
-		store_bytes(to, v, n);
-}
+/* A lane's part of a piece; 16 bytes at most, 0: none. */
+struct unit {
+	const uint8_t *from;
+	uint8_t *to;
+	uint32_t bytes;
+};
 
-/* One warp copies one piece, 16 bytes a lane. */
-static __device__ void copy_piece(const struct span *s, uint32_t piece)
+static __device__ struct unit unit_of(const struct spans *s, uint32_t n, uint32_t piece)
 {
-	uint32_t at = piece * GPU_PIECE + threadIdx.x % WARP * 16;
+	uint32_t low = 0, high = n, at; /* first[low] <= piece < first[high] */
+	const struct span *span;
 
-	if (at < s->length)
-		store_some(s->to + at, load_some(s->from + at, s->length - at), s->length - at);
+	if (piece >= s->first[n])
+		return (struct unit){};
+#pragma unroll 1
+	while (high - low > 1) {
+		uint32_t middle = (low + high) / 2;
+
+		if (s->first[middle] <= piece)
+			low = middle;
+		else
+			high = middle;
+	}
+	span = &s->span[low];
+	at = (piece - s->first[low]) * GPU_PIECE + threadIdx.x % WARP * 16;
+	return (struct unit){
+		.from = span->from + at,
+		.to = span->to + at,
+		.bytes = at >= span->length ? 0 : min(span->length - at, 16),
+	};
 }
 
 /* Copy the <block>th of <blocks> equal shares. Thread i of each block passes span i, or one of
- * length 0. */
-static __device__ __noinline__ void copy_spans(struct spans *s, uint32_t n, struct span mine, uint32_t block,
-				  uint32_t blocks)
+ * length 0. A warp has several pieces on their way: for the bus one is enough, but not for the GPU's
+ * own memory. */
+static __device__ void copy_inlined(struct spans *s, uint32_t n, struct span mine, uint32_t block,
+				    uint32_t blocks)
 {
 	uint32_t warps = blocks * blockDim.x / WARP;
+	struct unit unit[COPY_DEEP];
+	struct bytes16 v[COPY_DEEP];
 
 	if (n == 0)
 		return;
 	spans_set(s, n, mine);
 #pragma unroll 1
 	for (uint32_t piece = (block * blockDim.x + threadIdx.x) / WARP; piece < s->first[n];
-	     piece += warps) {
-		uint32_t low = 0, high = n; /* first[low] <= piece < first[high] */
-
-#pragma unroll 1
-		while (high - low > 1) {
-			uint32_t middle = (low + high) / 2;
-
-			if (s->first[middle] <= piece)
-				low = middle;
-			else
-				high = middle;
+	     piece += COPY_DEEP * warps) {
+#pragma unroll
+		for (uint32_t i = 0; i < COPY_DEEP; i++)
+			unit[i] = unit_of(s, n, piece + i * warps);
+#pragma unroll
+		for (uint32_t i = 0; i < COPY_DEEP; i++)
+			v[i] = read_16(unit[i].from,
+				       unit[i].bytes > 0 && (uint64_t)unit[i].from % 16 == 0);
+#pragma unroll
+		for (uint32_t i = 0; i < COPY_DEEP; i++) {
+			if ((uint64_t)unit[i].from % 16 != 0)
+				v[i] = load_bytes(unit[i].from, unit[i].bytes);
+			store_some(unit[i].to, v[i], unit[i].bytes);
 		}
-		copy_piece(&s->span[low], piece - s->first[low]);
 	}
+}
+
+/* The same by a call, before which a thread waits for its loads. */
+static __device__ __noinline__ void copy_spans(struct spans *s, uint32_t n, struct span mine,
+					       uint32_t block, uint32_t blocks)
+{
+	copy_inlined(s, n, mine, block, blocks);
 }
 
 /* Load one word per thread of <n> elements. The thread waits for it only where it is used. */

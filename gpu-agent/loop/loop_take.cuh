@@ -221,9 +221,7 @@ static __device__ void take_only(const struct gpu_loop *g, struct block0 *b, str
 	bool fits = announce_first(g, link, p->link_number, t, seen, lead, half);
 
 	if (threadIdx.x == lead) {
-		struct gpu_request *r = &t->request[0];
-
-		*r = (struct gpu_request){
+		struct gpu_request r = {
 			.sequence = seen.high,
 			.seen_ns = now,
 			.slot = (uint32_t)half[0].low,
@@ -236,15 +234,17 @@ static __device__ void take_only(const struct gpu_loop *g, struct block0 *b, str
 			.flags = (uint32_t)(half[0].high >> 32),
 			.status = RING_OK,
 		};
+
 		/* Half of the descriptor may have been old: read it again before the request is
 		 * called bad. */
-		if (!fits || r->length < g->min_request)
-			reread_descriptor(g, link, r);
+		if (!fits || r.length < g->min_request)
+			reread_inlined(g, link, &r);
 		link->position++;
-		if (r->slot != GPU_NO_SLOT) {
+		if (r.slot != GPU_NO_SLOT) {
+			t->request[0] = r;
 			t->n = 1;
-			t->soonest_us = deadline_of(r);
-			t->needs_recheck = r->status != RING_OK || r->flags != 0;
+			t->soonest_us = deadline_of(&r);
+			t->needs_recheck = r.status != RING_OK || r.flags != 0;
 			link->built = 1;
 		} else {
 			b->carried.stats.bad++;
@@ -293,20 +293,20 @@ static __device__ uint32_t poll_descriptors(const struct gpu_loop *g, struct blo
 	struct gpu_request r = {};
 	struct bytes16 seen, half[2];
 	bool mine, good;
-	uint8_t op_own;
+	uint32_t tail;
 
 	/* The stop word and the next completion cross the bus beside the descriptors. */
 	*stop = relaxed_sys(&g->shared->stop);
-	op_own = relaxed_sys(mlx5_cqe_next(&p.link->queue));
+	tail = load_completion(p.link);
 	seen = acquire_quarter(descriptor_at(p.link, p.link->position + p.offset), p.part);
 	mine = p.part == QUARTERS - 1 && p.has_link && p.offset < p.link->slot_count &&
 	       seen.high == p.link->position + p.offset + 1;
 	there = __ballot_sync(ALL_LANES, mine);
 	if (there == 0) {
-		/* The rings are empty: time to read a completion. */
+		/* The rings are empty: time to take a completion. */
 		if (p.has_link && p.offset == 0 && p.part == 0 &&
-		    mlx5_cqe_new(&p.link->queue, op_own))
-			reap_completion(b, p.link);
+		    !*(const volatile bool *)&t->posts_behind)
+			take_completion(b, p.link, tail);
 		__syncwarp();
 		return 0;
 	}
@@ -408,12 +408,13 @@ static __device__ __noinline__ uint64_t poll_wide(const struct gpu_loop *g, stru
 {
 	struct poll_lane quarter = poll_lane_of(g, b, base, shift), p;
 	struct bytes16 seen[WINDOWS], half[2];
-	uint32_t there, takers, before, stop;
+	uint32_t there, takers, before, stop, tail;
 	struct gpu_request r = {};
 	bool mine, good = false;
 	uint64_t mark;
 
 	stop = relaxed_sys(&g->shared->stop);
+	tail = load_completion(quarter.link);
 #pragma unroll
 	for (uint32_t w = 0; w < WINDOWS; w++)
 		seen[w] = relaxed_quarter(
@@ -430,6 +431,9 @@ static __device__ __noinline__ uint64_t poll_wide(const struct gpu_loop *g, stru
 		return (uint64_t)stop << 32;
 	if (may_wait && !t->first.announced)
 		announce_none(t);
+	/* Nothing is posted any more. Under load no look finds the rings empty. */
+	if (may_wait && quarter.has_link && quarter.offset == 0 && quarter.part == 0)
+		take_completion(b, quarter.link, tail);
 	/* Up to the first missing mark, and while the batch has room. */
 	mine = mine && (~there & p.link_lanes & p.lower_lanes) == 0;
 	takers = __ballot_sync(ALL_LANES, mine);
@@ -455,14 +459,14 @@ static __device__ void publish_stats(const struct gpu_loop *g, const struct bloc
 			((const volatile uint64_t *)&b->carried.stats)[threadIdx.x];
 }
 
-/* Warp 0: true when the last warp has rung for the batch before; all lanes get the same answer. */
+/* Warp 0: true when the batch before is posted; all lanes get the same answer. */
 static __device__ bool may_post(const struct turn *t)
 {
-	bool mine = !*(const volatile bool *)&t->rings_behind;
+	bool mine = !*(const volatile bool *)&t->posts_behind;
 
 	if (!__all_sync(ALL_LANES, mine))
 		return false;
-	__threadfence_block(); /* what that warp has written is seen */
+	__threadfence_block(); /* what the other warps have written is seen */
 	return true;
 }
 

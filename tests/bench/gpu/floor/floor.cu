@@ -284,7 +284,7 @@ static __device__ void await_blocks(uint32_t *arrived, uint32_t each)
 /* Answers the last request unless it is the first of all, then waits for the next one, as a turn of
  * the loop does. The model's kernel counts requests. */
 static __global__ void __launch_bounds__(BLOCK)
-	turn(const __grid_constant__ struct job j, bool sends, bool waits, bool fetches, bool early)
+	turn(const __grid_constant__ struct job j, bool sends, bool fetches, bool early)
 {
 	uint32_t n;
 
@@ -298,8 +298,6 @@ static __global__ void __launch_bounds__(BLOCK)
 		if (blockIdx.x == 0 && threadIdx.x == 0)
 			ring(j, n);
 	}
-	if (!waits)
-		return;
 	if (blockIdx.x == 0) {
 		await_mark(j, n + 1);
 		if (threadIdx.x == 0 && gridDim.x > 1)
@@ -356,7 +354,8 @@ static cudaError_t record(void (*kernel)(Parameters...), uint32_t blocks, bool p
 	return cudaLaunchKernelEx(&config, kernel, arguments...);
 }
 
-/* Graphs are launched by the host, the next one while the last one runs. */
+/* Graphs are launched by the host, the next one while the last one runs. One more than there are
+ * requests for answers the last one, and ends when it is told to stop. */
 static cudaError_t record_graph(enum floor_way way, const struct job &j, cudaStream_t stream,
 				cudaGraphExec_t *exec)
 {
@@ -367,15 +366,12 @@ static cudaError_t record_graph(enum floor_way way, const struct job &j, cudaStr
 	cudaError_t ret = cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed);
 
 	for (int i = 0; i < TURNS && ret == cudaSuccess; i++) {
-		ret = record(turn, place ? 1 : blocks, tail && i > 0, stream, j, !place, true,
+		ret = record(turn, place ? 1 : blocks, tail && i > 0, stream, j, !place,
 			     !place, head);
 		if (ret == cudaSuccess)
 			ret = place ? record(model_in_place, blocks, false, stream, j)
 				    : record(model, blocks, head, stream, j, head);
 	}
-	if (ret == cudaSuccess)
-		ret = record(turn, place ? 1 : blocks, tail, stream, j, !place, false, false,
-			     false);
 	cudaError_t end = cudaStreamEndCapture(stream, &graph);
 	if (ret == cudaSuccess)
 		ret = end;
@@ -492,7 +488,7 @@ double floor_us(enum floor_way way, uint32_t bytes, uint32_t n, char *error, uin
 		j.bytes = bytes;
 		ret = graph ? record_graph(way, j, stream, &exec) : start(way, j, stream);
 	}
-	for (uint32_t i = 0; graph && ret == cudaSuccess && i < n / TURNS; i++)
+	for (uint32_t i = 0; graph && ret == cudaSuccess && i < n / TURNS + 1; i++)
 		ret = cudaGraphLaunch(exec, stream);
 	if (ret == cudaSuccess) {
 		times = ask_all(j.words, n, took);
