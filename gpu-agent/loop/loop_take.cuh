@@ -449,52 +449,6 @@ static __device__ __noinline__ uint64_t poll_wide(const struct gpu_loop *g, stru
 	       (__popc(there) - __popc(takers)) << POLL_SHIFT;
 }
 
-/* Copy the counters to the host's memory, where any thread may read them: 8 bytes a lane. */
-static __device__ void publish_stats(const struct gpu_loop *g, const struct block0 *b)
-{
-	static_assert(sizeof(b->carried.stats) % 8 == 0, "copied by words");
-	__syncwarp();
-	if (threadIdx.x < sizeof(b->carried.stats) / 8)
-		((volatile uint64_t *)&g->shared->stats)[threadIdx.x] =
-			((const volatile uint64_t *)&b->carried.stats)[threadIdx.x];
-}
-
-/* Warp 0: true when the batch before is posted; all lanes get the same answer. */
-static __device__ bool may_post(const struct turn *t)
-{
-	bool mine = !*(const volatile bool *)&t->posts_behind;
-
-	if (!__all_sync(ALL_LANES, mine))
-		return false;
-	__threadfence_block(); /* what the other warps have written is seen */
-	return true;
-}
-
-static __device__ __noinline__ void post_heartbeats(const struct gpu_loop *g, struct block0 *b,
-				       const struct turn *t, uint64_t now)
-{
-	__syncwarp(); /* all lanes have read next_heartbeat */
-	for (uint32_t l = threadIdx.x; l < g->n_links; l += WARP) {
-		struct agent_link *link = &b->links[l];
-		struct mlx5_write write;
-
-		/* Under full load polling never finds the rings empty, and never reads a
-		 * completion. */
-		reap_completion(b, link);
-		if (link->dead || mlx5_room(&link->queue) == 0)
-			continue;
-		write = agent_heartbeat(link, t->n + b->carried.unread);
-		mlx5_wqe_build(&link->queue, 0, &write);
-		mlx5_ring(&link->queue, 1);
-	}
-	if (threadIdx.x == 0) {
-		b->carried.next_heartbeat = now + g->heartbeat_ns;
-		b->carried.stats.heartbeats++;
-	}
-	publish_stats(g, b);
-	__syncwarp();
-}
-
 /* Requests that wait in the rings, as far as the poll knows: it has <taken> of the <unread> known
  * before, and left <left> that it saw. count_unread() counts the others, for a batch that is
  * gathered. */
