@@ -28,6 +28,16 @@ static __device__ void publish_places(const struct gpu_loop *g, const struct tur
 				  : (uint8_t *)g->model.output;
 }
 
+/* Tell the model of a request that has a row. */
+static __device__ void publish_row(const struct gpu_loop *g, const struct turn *t,
+				   const struct agent_link *links, const struct gpu_request *r)
+{
+	/* A model may trust lengths, also of a request that turned out bad after it got its row. */
+	g->lengths[r->row] = r->status == RING_OK ? r->length : g->min_request;
+	if (g->model.in_place)
+		publish_places(g, t, links, r);
+}
+
 /* Publish request <i> of the batch for the helpers, the model and the next turn. */
 static __device__ void publish_request(const struct gpu_loop *g, const struct turn *t,
 				       const struct agent_link *links, uint32_t i)
@@ -35,12 +45,8 @@ static __device__ void publish_request(const struct gpu_loop *g, const struct tu
 	const struct gpu_request *r = &t->request[i];
 
 	g->request[i] = *r;
-	if (r->row == GPU_NO_ROW)
-		return;
-	/* A model may trust lengths, also of a request that turned out bad after it got its row. */
-	g->lengths[r->row] = r->status == RING_OK ? r->length : g->min_request;
-	if (g->model.in_place)
-		publish_places(g, t, links, r);
+	if (r->row != GPU_NO_ROW)
+		publish_row(g, t, links, r);
 }
 
 /*
@@ -115,6 +121,16 @@ static __device__ void publish_batch(const struct gpu_loop *g, const struct turn
 		publish_request(g, t, links, i);
 	if (i == 0)
 		g->state->batch = *t;
+}
+
+/* Warp 0: the same for a batch of one that is quick. */
+static __device__ void publish_quick(const struct gpu_loop *g, const struct turn *t,
+				     const struct agent_link *links)
+{
+	copy_words(g->request, t->request, 1, WARP);
+	copy_words(&g->state->batch, (const struct gpu_batch *)t, 1, WARP);
+	if (threadIdx.x == 0)
+		publish_row(g, t, links, &t->request[0]);
 }
 
 /* Block 0, one thread: release number <what> with <flags>, and with it all that was written before.

@@ -27,6 +27,36 @@ static __device__ bool is_quick(const struct gpu_loop *g, const struct turn *t)
 	       !(r->flags & RING_HAS_CRC) && is_first_request(&t->first, t);
 }
 
+/* Bytes of the longest request of which the last warp has nothing to fetch; it builds the WQE instead,
+ * as what thread 0 does for a request takes longer than a trip across the bus. */
+#define QUICK_ASIDE ((GPU_BLOCK - 2 * WARP) * 16)
+
+static __device__ bool builds_aside(const struct gpu_loop *g, const struct first_seen *a)
+{
+	return a->link != GPU_NO_LINK && a->length <= QUICK_ASIDE && g->reply_known;
+}
+
+/* One thread of the last warp: build the WQE of the announced request, as if it were quick. If it is
+ * not, the WQE is not posted, and is built anew. */
+static __device__ void build_aside(const struct gpu_loop *g, struct agent_link *link,
+				   const struct first_seen *a)
+{
+	struct gpu_request r = {
+		.slot = a->slot,
+		.length = a->length,
+		.reply = (uint32_t)(a->half[1].low >> 32),
+		.status = RING_OK,
+	};
+	uint32_t length;
+	uint8_t status;
+
+	if (link->dead || mlx5_room(&link->queue) == 0)
+		return;
+	length = reply_length(g, &r, &status);
+	if (status == RING_OK)
+		build_wqe(link, &r, length, status, 0);
+}
+
 /* A reply as far as thread 0 knows it before the model has run. */
 struct quick_reply {
 	struct ring_reply *header;
@@ -37,7 +67,8 @@ struct quick_reply {
  * reply is not known yet or is an error (errors are counted elsewhere), or when the block could not
  * copy the reply in one step. */
 static __device__ bool quick_build(const struct gpu_loop *g, struct agent_link *link,
-				   const struct gpu_request *r, struct quick_reply *reply)
+				   const struct gpu_request *r, const struct first_seen *a,
+				   struct quick_reply *reply)
 {
 	uint8_t status;
 
@@ -49,7 +80,8 @@ static __device__ bool quick_build(const struct gpu_loop *g, struct agent_link *
 	    (!r->in_place && !g->model.in_place &&
 	     (reply->length > QUICK_REPLY_MAX || (uint64_t)g->model.output % 16 != 0)))
 		return false;
-	build_wqe(link, r, reply->length, status, 0);
+	if (!builds_aside(g, a))
+		build_wqe(link, r, reply->length, status, 0);
 	return true;
 }
 
@@ -90,18 +122,18 @@ static __device__ void quick_take(const struct gpu_loop *g, struct block0 *b, st
 		r->in_place = quick && may_be_in_place(g, r);
 		if (quick) {
 			t->start_ns = g->state->start_ns = globaltimer_ns();
-			t->prebuilt = quick_build(g, &b->links[r->link], r, reply);
+			t->prebuilt = quick_build(g, &b->links[r->link], r, &t->first, reply);
 			t->answer_now = t->prebuilt && r->in_place && t->answers_left > 0;
 			t->header = reply->header;
 			t->reply_bytes = reply->length;
 			t->bytes = r->in_place || g->model.in_place ? 0 : reply->length;
 		}
-		if (quick && !t->answer_now)
-			publish_batch(g, t, b->links);
 	}
 	__syncwarp();
-	/* The rest of the turn changes nothing of it: store it while the payload is on its way. */
+	/* The rest of the turn changes nothing of it: publish and store it while the payload is on its
+	 * way. */
 	if (quick && !t->answer_now) {
+		publish_quick(g, t, b->links);
 		store_carried(g, b, WARP);
 		if (threadIdx.x == 0)
 			t->stored = true;
@@ -160,7 +192,9 @@ static __device__ bool quick_fetch(const struct gpu_loop *g, struct block0 *b, s
 	barrier_sync<BARRIER_AHEAD>();
 	fits = a->link != GPU_NO_LINK;
 	small = fits && a->length <= QUICK_MAX;
-	const struct agent_link *link = &b->links[fits ? a->link : 0];
+	struct agent_link *link = &b->links[fits ? a->link : 0];
+	if (threadIdx.x == GPU_BLOCK - WARP && builds_aside(g, a))
+		build_aside(g, link, a);
 	from = payload_at(link, fits ? a->payload : 0);
 	to = g->in_place ? reply_at(link, fits ? a->slot : 0) + sizeof(struct ring_reply)
 			 : (uint8_t *)g->model.input;

@@ -471,7 +471,7 @@ static __device__ uint32_t poll_shift(const struct gpu_loop *g)
 	return shift;
 }
 
-/* What a look at all links has found. */
+/* The result of a look at all links. */
 struct look {
 	uint64_t now;
 	uint32_t missed, left, stop; /* POLL_*; descriptors left in the rings; the stop word */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the hardware leaves: the least that a request can take by each way of answering it, without
- * rings, batches, checks or models. A host thread writes a mark behind a request of <bytes> in
- * pinned memory, the GPU answers with as many bytes and a bell, also in pinned memory. Nothing is
- * verified but that each answer came.
+ * The hardware leaves a floor: the least that a request can take by each way of answering it,
+ * without rings, batches, checks or models. A host thread writes a mark behind a request of <bytes>
+ * in pinned memory, the GPU answers with as many bytes and a bell, also in pinned memory. Nothing
+ * is verified but that each answer came.
  */
 #ifndef BENCH_GPU_FLOOR_H
 #define BENCH_GPU_FLOOR_H
