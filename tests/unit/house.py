@@ -17,7 +17,7 @@ PRODUCT = ['conntrack', 'workers', 'lb', 'control', 'gpu-agent']
 # "a b" on one line know nothing of each other.
 LAYERS = [
     'conntrack',
-    'workers/runtime',
+    'workers/runtime workers/gpu',
     'workers/rdma',
     'workers',
     'workers/schedule',

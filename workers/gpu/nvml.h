@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * NVIDIA's management library, loaded at run time: programs build and start without it. Its calls
+ * are members of struct nvml; what to call them with is in NVIDIA's NVML API reference, and types
+ * and numbers below are from there. A member whose name the library lacks is NULL.
+ *
+ * A new call is a member here and a row in nvml.c's table. Thread-safe, as the library is; a call
+ * may take milliseconds, so not for lcores.
+ */
+#ifndef GPU_NVML_H
+#define GPU_NVML_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define NVML_LIBRARY "libnvidia-ml.so.1"
+
+/* nvmlReturn_t */
+#define NVML_OK            0
+#define NVML_NOT_SUPPORTED 3
+
+#define NVML_LINKS_MAX 18 /* NVML_NVLINK_MAX_LINKS */
+
+typedef struct nvml_device_opaque *nvml_device;
+
+/* nvmlPciInfo_t, version 3 */
+struct nvml_pci {
+	char legacy_bus[16];
+	unsigned int domain, bus, device, ids, subsystem_ids;
+	char bus_id[32]; /* "00000000:17:00.0" */
+};
+
+/* nvmlMemory_t: bytes */
+struct nvml_memory {
+	unsigned long long total, free, used;
+};
+
+/* nvmlGpuFabricInfo_t */
+struct nvml_fabric {
+	unsigned char cluster[16]; /* a UUID; zeros: none */
+	int status;
+	unsigned int clique;
+	unsigned char state;
+};
+#define NVML_FABRIC_COMPLETED 3
+
+/* nvmlIntNvLinkDeviceType_t */
+enum { NVML_REMOTE_GPU = 0, NVML_REMOTE_SWITCH = 2 };
+
+struct nvml {
+	/* needed: nvml_open() fails without them */
+	int (*init)(void);
+	int (*count)(unsigned int *n);
+	int (*by_index)(unsigned int index, nvml_device *device);
+	int (*by_bus)(const char *bus_id, nvml_device *device);
+	int (*pci)(nvml_device device, struct nvml_pci *pci);
+	/* may be NULL */
+	const char *(*error)(int result);
+	int (*memory)(nvml_device device, struct nvml_memory *memory);
+	int (*mig_mode)(nvml_device device, unsigned int *current, unsigned int *pending);
+	int (*link_state)(nvml_device device, unsigned int link, int *active);
+	int (*link_pci)(nvml_device device, unsigned int link, struct nvml_pci *remote);
+	int (*link_type)(nvml_device device, unsigned int link, int *type);
+	int (*fabric)(nvml_device device, struct nvml_fabric *fabric);
+};
+
+/*
+ * Load <library> (NVML_LIBRARY; tests bring another) and initialise it; it stays loaded until the
+ * process ends, as the driver's threads outlive dlclose(). Returns 0; -ENOENT: there is no such
+ * library; -EIO: it does not work, with a sentence in <error>.
+ */
+int nvml_open(struct nvml *nvml, const char *library, char *error, size_t size);
+
+/* The library's words for a result. */
+const char *nvml_text(const struct nvml *nvml, int result);
+
+#endif
