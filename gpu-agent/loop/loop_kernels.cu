@@ -40,6 +40,13 @@
  *   taken     gpu_batch.n, rows               sent: after gather, the model  -
  *             publish_batch(): block 0        and scatter
  *
+ * Replies of a batch of several requests, where no stage is beside the model, are posted behind the
+ * poll for the next batch: the turn notes them (turn.replies, turn.posts_behind), warps 1 to 7 of
+ * block 0 build and ring (post_behind()), warp 0 polls, and all meet at the barrier AHEAD. After a large
+ * batch that poll reads WINDOWS times as many descriptors at once (poll_wide()). Cancel words of such
+ * batches of small requests are read beside the payloads, when rows are chosen already
+ * (drop_cancelled()).
+ *
  * A descriptor is read together with its mark, so half of it may be older. Each state that copies
  * before the descriptor is confirmed reads it again (half_differs()) before the copy counts.
  */
