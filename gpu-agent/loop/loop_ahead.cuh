@@ -64,7 +64,7 @@ static __device__ bool ahead_hit(const struct turn *t)
 }
 
 /* Block 0: wait until no helper writes that row any more. */
-static __device__ __noinline__ void ahead_withdraw(const struct gpu_loop *g, struct turn *t)
+static __device__ void ahead_withdraw(const struct gpu_loop *g, struct turn *t)
 {
 	publish_to_helpers(g, t, PUBLISH_MISS, PUBLISH_HAS_AHEAD);
 	await_arrivals(g, t, ARRIVE_AHEAD);

@@ -225,7 +225,7 @@ static __device__ void take_completion(struct block0 *b, struct agent_link *link
 }
 
 /* Read one completion, if there is one. */
-static __device__ __noinline__ void reap_completion(struct block0 *b, struct agent_link *link)
+static __device__ void reap_completion(struct block0 *b, struct agent_link *link)
 {
 	take_completion(b, link, mlx5_cqe_tail(mlx5_cqe_next(&link->queue)));
 }
@@ -238,7 +238,7 @@ static __device__ uint32_t load_completion(const struct agent_link *link)
 
 /* Wait until the queue has room for link->built WQEs. Ends with false when the link is dead or the
  * loop is to stop. It does end: the queue pair of a peer that does not acknowledge fails. */
-static __device__ __noinline__ bool await_room(const struct gpu_loop *g, struct block0 *b,
+static __device__ bool await_room(const struct gpu_loop *g, struct block0 *b,
 				  struct agent_link *link)
 {
 	while (!link->dead && mlx5_room(&link->queue) < link->built) {
@@ -347,7 +347,7 @@ static __device__ void count_batch(struct agent_loop_stats *stats, uint32_t n, u
 		stats->longest_run_ns = ran_ns;
 }
 
-static __device__ __noinline__ void count_replies(struct agent_loop_stats *stats, uint32_t n, uint8_t status,
+static __device__ void count_replies(struct agent_loop_stats *stats, uint32_t n, uint8_t status,
 				     uint64_t ran_ns)
 {
 	bool mine = threadIdx.x < n;
@@ -415,7 +415,7 @@ static __device__ void note_replies(struct replies *replies, uint32_t n, uint32_
 }
 
 /* Block 0: build the replies of <n> requests. */
-static __device__ __noinline__ void build_batch(const struct gpu_loop *g, struct block0 *b,
+static __device__ void build_batch(const struct gpu_loop *g, struct block0 *b,
 						struct turn *t, uint32_t n, uint32_t length,
 						uint8_t status, uint32_t backlog,
 						uint64_t start_ns, uint64_t done_ns)
@@ -497,7 +497,7 @@ static __device__ bool may_post(const struct turn *t)
 	return true;
 }
 
-static __device__ __noinline__ void post_heartbeats(const struct gpu_loop *g, struct block0 *b,
+static __device__ void post_heartbeats(const struct gpu_loop *g, struct block0 *b,
 				       const struct turn *t, uint64_t now)
 {
 	__syncwarp(); /* all lanes have read next_heartbeat */

@@ -283,7 +283,7 @@ static __device__ struct mark read_mark(const struct gpu_loop *g, const struct b
 
 /* Block 0: count the requests that wait, by the marks that its threads have read. A turn counts at
  * most GPU_BLOCK that were not counted before. */
-static __device__ __noinline__ void count_unread(const struct gpu_loop *g, struct block0 *b, struct turn *t,
+static __device__ void count_unread(const struct gpu_loop *g, struct block0 *b, struct turn *t,
 				    struct mark m)
 {
 	uint32_t l = threadIdx.x;
@@ -327,7 +327,7 @@ static __device__ bool any_differs(const struct turn *t, struct bytes16 half)
  * reply. Descriptors must be confirmed first: an old one would name a slot whose reply may be on
  * its way.
  */
-static __device__ __noinline__ void choose_in_place(const struct gpu_loop *g, const struct block0 *b,
+static __device__ void choose_in_place(const struct gpu_loop *g, const struct block0 *b,
 				       struct turn *t)
 {
 	struct gpu_request *r = &t->request[threadIdx.x];
@@ -342,7 +342,7 @@ static __device__ __noinline__ void choose_in_place(const struct gpu_loop *g, co
 }
 
 /* Block 0: read all descriptors of the batch again, and copy all payloads again. */
-static __device__ __noinline__ void gather_again(const struct gpu_loop *g, const struct block0 *b,
+static __device__ void gather_again(const struct gpu_loop *g, const struct block0 *b,
 				    struct turn *t)
 {
 	struct gpu_request *r = &t->request[threadIdx.x];
@@ -377,7 +377,7 @@ static __device__ uint64_t read_cancel(const struct block0 *b, const struct turn
 /* Block 0: requests whose cancel words thread i has read, and which have their rows already, get
  * RING_CANCELLED; what the model makes of those rows is not sent. <again>: descriptors were
  * different, so read the words again. */
-static __device__ __noinline__ void drop_cancelled(const struct gpu_loop *g, const struct block0 *b,
+static __device__ void drop_cancelled(const struct gpu_loop *g, const struct block0 *b,
 				      struct turn *t, uint64_t cancelled, bool again)
 {
 	struct gpu_request *r = &t->request[threadIdx.x];
@@ -407,7 +407,7 @@ static __device__ const uint8_t *gathered_at(const struct gpu_loop *g, const str
 }
 
 /* Block 0: verify the checksums that the load balancer sent. A request that fails gets RING_BAD. */
-static __device__ __noinline__ void check_crcs(const struct gpu_loop *g, const struct block0 *b, struct turn *t)
+static __device__ void check_crcs(const struct gpu_loop *g, const struct block0 *b, struct turn *t)
 {
 	await_arrivals(g, t, ARRIVE_GATHERED);
 	for (uint32_t i = 0; i < t->n; i++) {

@@ -53,7 +53,7 @@
 #include "loop/loop_quick.cuh"
 
 /* A helper's part in waiting and gathering. */
-static __device__ __noinline__ void help_gather(const struct gpu_loop *g, struct turn *t)
+static __device__ void help_gather(const struct gpu_loop *g, struct turn *t)
 {
 	uint32_t seen_number = await_published(g, t, PUBLISH_AHEAD);
 	bool has_ahead = seen_number & PUBLISH_HAS_AHEAD;
@@ -145,7 +145,7 @@ static __device__ bool holds_back(const struct gpu_loop *g, const struct turn *t
 }
 
 /* Block 0: leave the batch to the stage. Thread i does request i. */
-static __device__ __noinline__ void hold_batch(const struct gpu_loop *g, struct block0 *b, const struct turn *t,
+static __device__ void hold_batch(const struct gpu_loop *g, struct block0 *b, const struct turn *t,
 				  uint32_t length, uint8_t status, uint64_t done_ns)
 {
 	uint32_t i = threadIdx.x;

@@ -213,7 +213,7 @@ static __device__ bool quick_fetch(const struct gpu_loop *g, struct block0 *b, s
 
 /* Thread 0: a request whose descriptor or cancel word <differs> is no longer quick and takes the
  * whole turn, unless it was cancelled. */
-static __device__ __noinline__ void quick_withdraw(const struct gpu_loop *g, const struct block0 *b,
+static __device__ void quick_withdraw(const struct gpu_loop *g, const struct block0 *b,
 				      struct turn *t)
 {
 	struct gpu_request *r = &t->request[0];

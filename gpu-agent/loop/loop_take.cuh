@@ -66,7 +66,7 @@ static __device__ void reread_inlined(const struct gpu_loop *g, const struct age
 }
 
 /* The same for a request in shared memory; whose address a call may have. */
-static __device__ __noinline__ void reread_descriptor(const struct gpu_loop *g,
+static __device__ void reread_descriptor(const struct gpu_loop *g,
 						      const struct agent_link *link,
 						      struct gpu_request *r)
 {
@@ -577,7 +577,7 @@ static __device__ bool is_expired(const struct gpu_request *r)
 
 /* Check that the client is still there and that the deadline has not passed. A request that may
  * have waited is read again, after its mark. */
-static __device__ __noinline__ void recheck(const struct gpu_loop *g, const struct block0 *b,
+static __device__ void recheck(const struct gpu_loop *g, const struct block0 *b,
 			       struct gpu_request *r, bool aged)
 {
 	const struct agent_link *link = &b->links[r->link];
@@ -603,7 +603,7 @@ static __device__ __noinline__ void recheck(const struct gpu_loop *g, const stru
 }
 
 /* Warp 0: number the rows of the requests that run; the others get none. */
-static __device__ __noinline__ void choose_rows(const struct gpu_loop *g, const struct block0 *b, struct turn *t,
+static __device__ void choose_rows(const struct gpu_loop *g, const struct block0 *b, struct turn *t,
 				   bool aged)
 {
 	uint32_t lane = threadIdx.x, rows = 0, crc = 0;
@@ -631,7 +631,7 @@ static __device__ __noinline__ void choose_rows(const struct gpu_loop *g, const 
 
 /* Begin the batch with what the stage took while the last one ran. Deadlines may have passed since.
  */
-static __device__ __noinline__ void begin_with_staged(const struct gpu_loop *g, struct block0 *b, struct turn *t)
+static __device__ void begin_with_staged(const struct gpu_loop *g, struct block0 *b, struct turn *t)
 {
 	copy_words(t->request, g->staged, t->n_staged, WARP);
 	for (uint32_t l = threadIdx.x; l < g->n_links; l += WARP) {
