@@ -124,7 +124,7 @@ static __device__ __forceinline__ void fence_gpu()
  * barrier where some warps only arrive, compute-sanitizer's racecheck (2025.3) reports races that
  * barrier 0 rules out.
  */
-enum { BARRIER_AHEAD = 1, BARRIER_VERDICT, BARRIER_BEHIND };
+enum { BARRIER_AHEAD = 1, BARRIER_VERDICT, BARRIER_BEHIND, BARRIER_LATE };
 
 template <int barrier> static __device__ __forceinline__ void barrier_sync()
 {
@@ -132,12 +132,11 @@ template <int barrier> static __device__ __forceinline__ void barrier_sync()
 	asm volatile("barrier.cta.sync %0, %1;" ::"n"(barrier), "n"(GPU_BLOCK) : "memory");
 }
 
-/* All warps but the first one. */
-static __device__ __forceinline__ void barrier_behind()
+/* All warps but the first one (BARRIER_BEHIND), or but the last one (BARRIER_LATE). */
+template <int barrier> static __device__ __forceinline__ void barrier_but_one()
 {
 	__syncwarp();
-	asm volatile("barrier.cta.sync %0, %1;" ::"r"((int)BARRIER_BEHIND), "r"(GPU_BLOCK - WARP)
-		     : "memory");
+	asm volatile("barrier.cta.sync %0, %1;" ::"n"(barrier), "n"(GPU_BLOCK - 32) : "memory");
 }
 
 /* barrier_sync(); true when <mine> is true in any thread. */
@@ -198,9 +197,11 @@ struct turn : gpu_batch {
 	bool answer_now;       /* the poll answers the batch, without a turn */
 	uint32_t answers_left; /* batches that this kernel may still answer so */
 	bool stored;           /* the state of links and loop is stored already */
-	/* The other warps are to build and ring for the batch before, while the first one polls
+	/* The other warps build and ring for the batch before, while the first one polls
 	 * (post_behind()); until then nothing else may be posted. */
 	bool posts_behind;
+	bool short_ahead;        /* in the same turns, the first barrier AHEAD is without the last warp */
+	uint32_t announced_late; /* for which this is set instead */
 	struct replies replies;
 };
 
@@ -212,6 +213,7 @@ struct block0 {
 	struct gpu_carried carried;
 	struct agent_link links[AGENT_LINKS_MAX];
 	bool open[AGENT_LINKS_MAX]; /* WQEs were built for it: ring its doorbell */
+	uint32_t behind[AGENT_LINKS_MAX]; /* as many, if they are posted behind the poll */
 };
 
 /* Consume the next completion, whose last word is <tail>, if it is new. */
@@ -394,36 +396,28 @@ static __device__ void build_replies(struct block0 *b, const struct gpu_request 
 	}
 }
 
-/* Block 0: note replies of <n> requests, of <length> bytes with <status>; thread i passes those of
- * request i. A barrier comes before they are built. */
-static __device__ void note_replies(struct replies *replies, uint32_t n, uint32_t length,
-				    uint8_t status, uint32_t backlog, uint64_t start_ns,
-				    uint64_t done_ns)
+/* Block 0: build the replies of <n> requests, of <length> bytes with <status>; thread i passes those
+ * of request i. */
+static __device__ void build_batch(const struct gpu_loop *g, struct block0 *b, struct turn *t,
+				   uint32_t n, uint32_t length, uint8_t status, uint32_t backlog,
+				   uint64_t start_ns, uint64_t done_ns)
 {
+	struct replies *replies = &t->replies;
 	uint32_t i = threadIdx.x;
 
 	if (i < n) {
 		replies->length[i] = length;
 		replies->status[i] = status;
 	}
-	if (i > 0)
-		return;
-	replies->n = n;
-	replies->backlog = backlog;
-	replies->start_ns = start_ns;
-	replies->done_ns = done_ns;
-}
-
-/* Block 0: build the replies of <n> requests. */
-static __device__ void build_batch(const struct gpu_loop *g, struct block0 *b,
-						struct turn *t, uint32_t n, uint32_t length,
-						uint8_t status, uint32_t backlog,
-						uint64_t start_ns, uint64_t done_ns)
-{
-	note_replies(&t->replies, n, length, status, backlog, start_ns, done_ns);
-	open_links(g, b, threadIdx.x);
+	if (i == 0) {
+		replies->n = n;
+		replies->backlog = backlog;
+		replies->start_ns = start_ns;
+		replies->done_ns = done_ns;
+	}
+	open_links(g, b, i);
 	__syncthreads();
-	build_replies(b, t->request, &t->replies, threadIdx.x, GPU_BLOCK);
+	build_replies(b, t->request, replies, i, GPU_BLOCK);
 }
 
 /* Ring one doorbell per link. A barrier after the WQEs were built comes first. */
@@ -445,35 +439,102 @@ static __device__ void await_helpers(const uint32_t *arrived, uint32_t each)
 		;
 }
 
+/* Thread 0: leave the replies of a batch to post_behind(). A barrier follows. */
+static __device__ void leave_behind(struct turn *t, uint32_t backlog, uint64_t done_ns)
+{
+	t->replies.n = t->n;
+	t->replies.backlog = backlog;
+	t->replies.start_ns = t->start_ns;
+	t->replies.done_ns = done_ns;
+	t->posts_behind = t->short_ahead = true;
+	t->announced_late = 0;
+}
+
+/* Threads that post behind: count the replies of a batch. */
+static __device__ void count_behind(struct agent_loop_stats *stats, const struct replies *replies,
+				    uint32_t own)
+{
+	uint8_t status = own < replies->n ? replies->status[own] : RING_OK;
+	uint64_t *counts[] = {NULL, &stats->errors, &stats->expired, &stats->cancelled, &stats->bad};
+
+	if (own == 0)
+		count_batch(stats, replies->n, replies->done_ns - replies->start_ns);
+	for (uint32_t s = RING_ERROR; s <= RING_BAD; s++)
+		if (status == s)
+			atomicAdd((unsigned long long *)counts[s], 1);
+}
+
 /*
- * All warps but the first one, before the barrier AHEAD: build the replies of the batch before, and
- * ring when its helpers have reported <each> steps. The first warp polls meanwhile; it takes, counts
- * and builds nothing before that barrier. Not for a request that came alone: its bell would be some
- * 0.4 us later beside the poll's loads.
+ * All warps but the first one: build the replies of the batch before; the last one rings when its
+ * helpers have reported <each> steps. The first warp polls meanwhile. It takes and counts no WQE
+ * before the barrier AHEAD, where the last warp is missing, and builds none while posts_behind is
+ * set. Not for a request that came alone: its bell would be some 0.4 us later beside the poll's
+ * loads.
  */
 static __device__ void post_behind(const struct gpu_loop *g, struct block0 *b, struct turn *t,
 				   uint32_t each)
 {
+	struct replies *replies = &t->replies;
 	uint32_t own = threadIdx.x - WARP;
 
+	if (own < replies->n)
+		replies->length[own] = reply_length(g, &t->request[own], &replies->status[own]);
+	count_behind(&b->carried.stats, replies, own);
 	open_links(g, b, own);
-	barrier_behind();
-	build_replies(b, t->request, &t->replies, own, GPU_BLOCK - WARP);
-	barrier_behind();
+	if (own < g->n_links) {
+		b->behind[own] = b->links[own].built;
+		b->links[own].built = 0;
+	}
+	barrier_but_one<BARRIER_BEHIND>();
+	build_replies(b, t->request, replies, own, GPU_BLOCK - WARP);
+	barrier_but_one<BARRIER_BEHIND>();
 	if (threadIdx.x < GPU_BLOCK - WARP)
 		return;
 	own = threadIdx.x % WARP;
 	if (own == 0)
 		await_helpers(&g->state->arrived, each);
 	__syncwarp();
-	for (uint32_t l = own; l < g->n_links; l += WARP) {
+	for (uint32_t l = own; l < g->n_links; l += WARP)
 		if (b->open[l])
-			mlx5_ring(&b->links[l].queue, b->links[l].built);
-		b->links[l].built = 0;
-	}
+			mlx5_ring(&b->links[l].queue, b->behind[l]);
 	__syncwarp();
-	if (own == 0)
+	if (own == 0) {
+		__threadfence_block();
 		*(volatile bool *)&t->posts_behind = false;
+	}
+}
+
+/* Warp 0: the others may read the announcement. */
+static __device__ void meet_ahead(struct turn *t)
+{
+	bool without_last = t->short_ahead;
+
+	__syncwarp();
+	if (!without_last) {
+		barrier_sync<BARRIER_AHEAD>();
+		return;
+	}
+	if (threadIdx.x == 0) {
+		t->short_ahead = false;
+		__threadfence_block();
+		*(volatile uint32_t *)&t->announced_late = 1;
+	}
+	barrier_but_one<BARRIER_LATE>();
+}
+
+/* The other warps, in a turn that posts <behind>: as far as they have done that. */
+static __device__ void await_announcement(struct turn *t, bool behind)
+{
+	if (!behind) {
+		barrier_sync<BARRIER_AHEAD>();
+	} else if (threadIdx.x < GPU_BLOCK - WARP) {
+		barrier_but_one<BARRIER_LATE>();
+	} else {
+		while (*(volatile uint32_t *)&t->announced_late == 0)
+			;
+		__threadfence_block();
+		__syncwarp();
+	}
 }
 
 /* Copy the counters to the host's memory, where any thread may read them: 8 bytes a lane. */

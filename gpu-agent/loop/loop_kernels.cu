@@ -41,9 +41,8 @@
  *             publish_batch(): block 0        and scatter
  *
  * Replies of a batch of several requests, where no stage is beside the model, are posted behind the
- * poll for the next batch: the turn notes them (turn.replies, turn.posts_behind), warps 1 to 7 of
- * block 0 build and ring (post_behind()), warp 0 polls, and all meet at the barrier AHEAD. After a large
- * batch that poll reads WINDOWS times as many descriptors at once (poll_wide()). Cancel words of such
+ * poll for the next batch (turn.replies, turn.posts_behind): warps 1 to 7 of block 0 build, the last one
+ * rings (post_behind()), warp 0 polls and takes meanwhile. After a large batch that poll reads WINDOWS times as many descriptors at once (poll_wide()). Cancel words of such
  * batches of small requests are read beside the payloads, when rows are chosen already
  * (drop_cancelled()).
  *
@@ -90,7 +89,9 @@ static __device__ void wait_and_gather(const struct gpu_loop *g, struct block0 *
 	if (!behind)
 		await_arrivals(g, t, ARRIVE_SENT);
 	for (;;) {
-		enum quick_result result = quick_wait(g, b, t);
+		enum quick_result result = quick_wait(g, b, t, behind);
+
+		behind = false;
 
 		if (result == QUICK_DONE) {
 			publish_to_helpers(g, t, PUBLISH_BATCH, PUBLISH_DONE);
@@ -204,27 +205,25 @@ static __device__ bool scatter_and_post(const struct gpu_loop *g, struct block0 
 	/* Staged requests have counted WQEs before that barrier. */
 	bool behind = waits && t->n > 1 && g->staged == NULL;
 	uint64_t done_ns = globaltimer_ns();
-	uint32_t length;
-	uint8_t status;
+	uint32_t length = 0;
+	uint8_t status = RING_OK;
 
 	if (t->prebuilt) {
 		quick_send(b, t, early, done_ns);
 		return false;
 	}
-	scatter_replies(g, t, b->links, &length, &status);
+	if (!behind || gridDim.x == 1)
+		scatter_replies(g, t, b->links, &length, &status);
+	if (behind) {
+		if (threadIdx.x == 0)
+			leave_behind(t, b->carried.unread, done_ns);
+		__syncthreads();
+		return true;
+	}
 	if (holds_back(g, t)) {
 		hold_batch(g, b, t, length, status, done_ns);
 		await_arrivals(g, t, ARRIVE_SENT);
 		return false;
-	}
-	if (behind) {
-		note_replies(&t->replies, t->n, length, status, b->carried.unread, t->start_ns,
-			     done_ns);
-		if (threadIdx.x == 0)
-			t->posts_behind = true;
-		count_replies(&b->carried.stats, t->n, status, done_ns - t->start_ns);
-		__syncthreads();
-		return true;
 	}
 	if (t->n > 0)
 		build_batch(g, b, t, t->n, length, status, b->carried.unread + t->n_staged,
@@ -265,7 +264,7 @@ static __global__ void __launch_bounds__(GPU_BLOCK, 2)
 	if (threadIdx.x == 0) {
 		t.before = before;
 		t.stored = false;
-		t.posts_behind = false;
+		t.posts_behind = t.short_ahead = false;
 	}
 	read_batch(&g, &t, &b);
 	if (blockIdx.x > 0) {

@@ -179,7 +179,8 @@ static __device__ bool quick_bring(const struct agent_link *link, const struct f
 /* The other warps of block 0: fetch the announced request to where it belongs if it is quick, while
  * warp 0 takes it; nothing else lies there. True in a warp that has read another descriptor than
  * the one that was announced, or that it is cancelled. */
-static __device__ bool quick_fetch(const struct gpu_loop *g, struct block0 *b, struct turn *t)
+static __device__ bool quick_fetch(const struct gpu_loop *g, struct block0 *b, struct turn *t,
+				   bool behind)
 {
 	const struct first_seen *a = &t->first;
 	bool last = threadIdx.x >= GPU_BLOCK - WARP, confirms, asks, fits, small;
@@ -187,9 +188,9 @@ static __device__ bool quick_fetch(const struct gpu_loop *g, struct block0 *b, s
 	const uint8_t *from;
 	uint8_t *to;
 
-	if (t->posts_behind)
+	if (behind)
 		post_behind(g, b, t, steps_until(t, ARRIVE_SENT));
-	barrier_sync<BARRIER_AHEAD>();
+	await_announcement(t, behind);
 	fits = a->link != GPU_NO_LINK;
 	small = fits && a->length <= QUICK_MAX;
 	struct agent_link *link = &b->links[fits ? a->link : 0];
@@ -243,9 +244,10 @@ enum quick_result { QUICK_DONE, QUICK_NOT, QUICK_NOT_HIT };
 
 /* Block 0: wait for a batch. QUICK_DONE: it is quick, and gathered already; so far no other thread
  * needs to know. Otherwise it is a batch, or the wait was stopped; QUICK_NOT_HIT, in some thread:
- * the payload that the helpers copied ahead is the batch's first row. */
+ * the payload that the helpers copied ahead is the batch's first row. <behind>: the batch before is
+ * still to be posted. */
 static __device__ enum quick_result quick_wait(const struct gpu_loop *g, struct block0 *b,
-					       struct turn *t)
+					       struct turn *t, bool behind)
 {
 	struct quick_reply reply = {};
 	bool differs, any_differs;
@@ -255,7 +257,8 @@ static __device__ enum quick_result quick_wait(const struct gpu_loop *g, struct 
 		if (threadIdx.x < WARP)
 			quick_take(g, b, t, &reply);
 		else
-			differs = quick_fetch(g, b, t);
+			differs = quick_fetch(g, b, t, behind);
+		behind = false;
 		any_differs = barrier_or<BARRIER_VERDICT>(differs);
 		if (!t->quick)
 			return threadIdx.x >= GPU_BLOCK - WARP && !differs && ahead_hit(t)

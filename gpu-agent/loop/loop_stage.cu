@@ -153,7 +153,7 @@ static __global__ void __launch_bounds__(GPU_BLOCK)
 
 	if (threadIdx.x == 0) {
 		t.before = before;
-		t.posts_behind = false;
+		t.posts_behind = t.short_ahead = false;
 	}
 	if (blockIdx.x == 0)
 		read_batch(&g, &t, &b);

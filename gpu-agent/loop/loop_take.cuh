@@ -84,7 +84,7 @@ static __device__ bool announce_first(const struct gpu_loop *g, const struct age
 				      uint32_t lead, struct bytes16 half[2])
 {
 	uint32_t from = lead & ~(QUARTERS - 1), slot, length, payload;
-	bool fits;
+	bool fits, free;
 
 	half[0].low = __shfl_sync(ALL_LANES, seen.low, from);
 	half[1].low = __shfl_sync(ALL_LANES, seen.low, from + 1);
@@ -95,18 +95,21 @@ static __device__ bool announce_first(const struct gpu_loop *g, const struct age
 	payload = (uint32_t)half[1].low;
 	fits = slot < link->slot_count && length <= g->max_request &&
 	       ring_payload_fits(slot, payload, length, link->stride, link->room_at, link->room);
+	/* While helpers still read the replies of the batch before, nothing may be fetched to where
+	 * these may lie. */
+	free = !t->short_ahead || may_post(t);
 	__syncwarp(); /* all lanes have read first.announced */
 	if (threadIdx.x == lead)
 		t->first = (struct first_seen){
 			.announced = true,
-			.link = fits ? link_number : GPU_NO_LINK,
+			.link = fits && free ? link_number : GPU_NO_LINK,
 			.slot = slot,
 			.length = length,
 			.payload = payload,
 			.position = seen.high - 1,
 			.half = {half[0], half[1]},
 		};
-	barrier_sync<BARRIER_AHEAD>();
+	meet_ahead(t);
 	return fits;
 }
 
@@ -116,7 +119,7 @@ static __device__ void announce_none(struct turn *t)
 	__syncwarp(); /* all lanes have read first.announced */
 	if (threadIdx.x == 0)
 		t->first = (struct first_seen){.announced = true, .link = GPU_NO_LINK};
-	barrier_sync<BARRIER_AHEAD>();
+	meet_ahead(t);
 }
 
 /* Results of poll_descriptors(): descriptors that it may have left in the rings. */
@@ -431,7 +434,7 @@ static __device__ __noinline__ uint64_t poll_wide(const struct gpu_loop *g, stru
 		return (uint64_t)stop << 32;
 	if (may_wait && !t->first.announced)
 		announce_none(t);
-	/* Nothing is posted any more. Under load no look finds the rings empty. */
+	/* The other warps read no completion any more. Under load no look finds the rings empty. */
 	if (may_wait && quarter.has_link && quarter.offset == 0 && quarter.part == 0)
 		take_completion(b, quarter.link, tail);
 	/* Up to the first missing mark, and while the batch has room. */
@@ -538,12 +541,12 @@ static __device__ bool poll_until_batch(const struct gpu_loop *g, struct block0 
 			break;
 		look = look_once<false>(g, b, t, shift, may_wait);
 		if (t->n == 0) {
-			if (!seen_empty) {
+			if (!seen_empty && may_post(t)) {
 				publish_stats(g, b);
 				if (threadIdx.x == 0)
 					b->carried.unread = 0;
+				seen_empty = true;
 			}
-			seen_empty = true;
 			last_poll = look.now;
 			if (!may_wait)
 				break;
