@@ -95,6 +95,9 @@ void edge_access_worker(const struct lcore *lc, const struct flow *flow, const s
 	r = edge_request_of(lc, flow, slot->tag, &c);
 	if (r == NULL)
 		return;
+	/* A batch has the times of the row that is answered last. */
+	if (r->parent != NULL)
+		r = r->parent;
 	r->given_at = slot->sent;
 	r->back_at = lc->now;
 }

@@ -411,7 +411,7 @@ void edge_resume_rewrites(struct edge *e)
 {
 	struct edge_rewrite *w;
 
-	while (e->write_left > 0 && (w = edge_next_rewrite(e)) != NULL)
+	while (edge_may_work(e, e->write_left) && (w = edge_next_rewrite(e)) != NULL)
 		answers_continue_rewrite(e, w);
 }
 

@@ -132,6 +132,9 @@ static void connections_leave_stalled(struct edge *e, struct edge_busy *b)
 	b->client->stalled--;
 }
 
+/* Packets of long chains that are freed in a turn. */
+#define CONNECTIONS_BURIED 256
+
 static void connections_free_busy(struct edge *e, struct edge_connection *c)
 {
 	struct edge_busy *b = c->busy;
@@ -142,12 +145,7 @@ static void connections_free_busy(struct edge *e, struct edge_connection *c)
 		b->first = r->next;
 		edge_request_free(e, r);
 	}
-	while (b->out != NULL) {
-		struct rte_mbuf *m = b->out;
-
-		b->out = m->next;
-		rte_pktmbuf_free_seg(m);
-	}
+	edge_bury(e, b->out);
 	if (unlikely(b->tls != NULL))
 		edge_tls_end(e, b);
 	placement_fini(&b->placement);
@@ -277,7 +275,7 @@ static void connections_end(struct edge *e, struct edge_connection *c)
 
 	edge_set_opening(e, c, false);
 	edge_opener_leave(e, c);
-	if (unlikely(e->lc->lb->access != NULL))
+	if (unlikely(e->lc->lb->access != NULL) && !c->buried)
 		edge_access_lost(e, c);
 	if (unlikely(e->lc->trace != NULL))
 		trace_connection(e->lc, c->handle, TRACE_CLOSED, c->tcp.state == TCP_TIME_WAIT, 0);
@@ -628,13 +626,45 @@ static inline bool connections_is_wide(const struct edge_connection *c)
 			     b->placement.stream.position == b->in_order && likely(b->tls == NULL));
 }
 
+/* Work of an end, and of a request that is open then. */
+#define CONNECTIONS_END_WORK     16u
+#define CONNECTIONS_REQUEST_WORK 16u
+
+/*
+ * The connection is gone. What it has is given back in this turn, if there is time, and nothing
+ * that takes long; else in one of the next ones: until then no segment and no reply finds it.
+ */
+static void connections_bury(struct edge *e, struct edge_connection *c)
+{
+	struct flow *flow = edge_flow(e, c);
+	struct edge_busy *b = c->busy;
+
+	if (b == NULL || b->first == NULL || c->tcp.state == TCP_TIME_WAIT)
+		return connections_end(e, c);
+	if (!edge_rows_end_all(b) && edge_may_work(e, e->ends_left)) {
+		edge_work(e, &e->ends_left,
+			  CONNECTIONS_END_WORK + CONNECTIONS_REQUEST_WORK * b->n_requests);
+		return connections_end(e, c);
+	}
+	e->goes_on = true;
+	if (unlikely(e->lc->lb->access != NULL) && !c->buried)
+		edge_access_lost(e, c);
+	c->buried = true;
+	if (flow != NULL)
+		conntrack_flow_remove(e->lc->ct, flow);
+	c->closing = true;
+	b->placement.stream.position = STREAM_CLOSED;
+	edge_stall(e, c, false);
+	edge_touch(e, c);
+}
+
 /* All that was due has been sent. */
 static void connections_sent(struct edge *e, struct edge_connection *c)
 {
 	uint32_t ms;
 
 	if (c->tcp.state == TCP_CLOSED || c->tcp.state == TCP_TIME_WAIT)
-		return connections_end(e, c);
+		return connections_bury(e, c);
 	connections_rest(e, c);
 	if (tcp_due(&c->tcp, &ms))
 		edge_set_timer(e, c, ms);
@@ -650,6 +680,10 @@ unsigned int edge_transmit(struct lcore *lc)
 	if (unlikely(e->text_used))
 		edge_rewrite_end_turn(e);
 	edge_rows_end_turn(e);
+	e->ends_left = EDGE_WORK_LEAST;
+	e->goes_on = false;
+	if (unlikely(e->n_graves > 0))
+		edge_free_buried(e, CONNECTIONS_BURIED);
 	if (unlikely(e->tls != NULL))
 		edge_tls_end_turn(e);
 	/* Those that cannot send all join the list again. */
@@ -702,6 +736,7 @@ void edge_drain(struct lcore *lc)
 		if (e->connection[i].handle != 0)
 			connections_end(e, &e->connection[i]);
 	edge_rows_drain(e);
+	edge_free_buried(e, UINT32_MAX);
 }
 
 const struct tcp_counters *edge_counters(const struct lcore *lc)

@@ -65,7 +65,7 @@ static uint32_t deadlines_latest(const struct edge *e, const struct edge_connect
 
 	if (unlikely(c->secured) && !edge_tls_has_keys(e, c) && c->busy == NULL && !c->closing)
 		latest = sequence_min(latest, c->idle_ms + e->known->tcp.handshake_ms);
-	return e->idle_ms == 0 || c->busy != NULL || c->closing
+	return e->idle_ms == 0 || (c->busy != NULL && !edge_frames_are_idle(c)) || c->closing
 		       ? latest
 		       : sequence_min(latest, c->idle_ms + e->idle_ms);
 }
@@ -171,7 +171,7 @@ uint64_t edge_deadline(const struct lcore *lc)
 		!TAILQ_EMPTY(&e->writing) || !TAILQ_EMPTY(&e->narrow) ||
 		(unlikely(e->tls != NULL) && edge_tls_waits(e));
 	/* Text that waits for its turn only goes on at once. */
-	if (e->text_short || edge_next_rewrite(e) != NULL || !TAILQ_EMPTY(&e->rows) ||
+	if (e->text_short || e->goes_on || e->n_graves > 0 || edge_next_rewrite(e) != NULL || !TAILQ_EMPTY(&e->rows) ||
 	    (unlikely(e->tls != NULL) && edge_tls_must_go_on(e)))
 		return lc->now;
 	if (waits)

@@ -89,6 +89,7 @@ struct edge_large {
 	uint64_t excused, checked; /* TSC cycles of that time in which it could not come; until when */
 	uint32_t crc;            /* of its bytes so far */
 	uint32_t extent;         /* where its last extent begins in the stream, modulo 2^32 */
+	uint16_t lost;           /* of a replay: 1 + number of the worker that had it; else 0 */
 	uint8_t replays;
 	bool to_write; /* on the list */
 	bool announced;
@@ -166,6 +167,10 @@ struct edge_rows {
 	uint32_t packets;  /* of replies that are held */
 	uint32_t gathered; /* packets that are held for bytes of rows */
 	uint32_t freed;    /* rows, of a request that is over */
+	uint32_t ended;    /* rows whose places are given back, as the request ends */
+	/* replies that were joined, and their bytes */
+	struct rte_mbuf *head, *tail;
+	uint32_t joined, bytes;
 	uint32_t moved_ms; /* when bytes of it came last */
 	bool waits;        /* it is on the list: there is something to do */
 	bool ends;
@@ -270,6 +275,7 @@ struct edge_connection {
 	bool ended : 1;     /* the client has closed: what it sent before is still read */
 	bool closing : 1;   /* nothing more is read: close when what was asked is answered */
 	bool opening : 1;   /* counted in the backlog */
+	bool buried : 1;    /* it has ended, and its requests were told of, but not given back */
 	bool secured : 1;   /* it has TLS; */
 	bool tls_ended : 1; /* our close_notify is queued, or nothing more can be: TCP closes */
 	struct tcp_connection tcp;
@@ -302,6 +308,15 @@ struct edge_cancel {
 	uint16_t service;
 };
 #define EDGE_CANCELS 1024
+
+#define EDGE_GRAVES 1024u
+
+/*
+ * Work of a turn, in bytes of text that is read: some 40 instructions each. Reading has all of it,
+ * less what was written before and done with rows; but a part is kept for each of them.
+ */
+#define EDGE_WORK       2048
+#define EDGE_WORK_LEAST 512
 
 struct edge {
 	struct lcore *lc;
@@ -387,11 +402,16 @@ struct edge {
 	struct edge_rows_list rows, free_rows; /* with something to do */
 	struct edge_rows_list used_rows;
 	uint32_t n_batches, n_rows; /* in use, and rows of all */
-	int32_t rows_left;          /* what may be done with rows in this turn */
+	/* work of this turn that is kept for rows, for writing text and for ends of connections; see
+	 * edge_may_work() */
+	int32_t rows_left, write_left, ends_left;
 	struct edge_layout layout[LB_SERVICES_MAX];
 	uint32_t date_second; /* of the lcore's clock, when the date was written */
 	bool dated;
-	int32_t write_left;        /* bytes of text that may be written in this turn */
+	struct rte_mbuf *grave[EDGE_GRAVES]; /* chains that are freed some packets at a time */
+	uint32_t n_graves;
+	bool goes_on; /* the next turn follows at once: this one had no time for all that is due */
+	bool text_owed; /* those that wait had no text in this turn, and have that of the next */
 	bool text_used;            /* in this turn some may have been read or written */
 	/* Of the connection that is read, when it had had so many requests: is there room for
 	 * another's reply? */
@@ -933,6 +953,9 @@ bool edge_rows_reply(struct edge *e, struct edge_connection *c, struct edge_requ
 		     struct rte_mbuf *m, bool more);
 /* The request was refused: its rows end, soon. */
 void edge_rows_end(struct edge_request *r);
+/* The connection is gone: are there rows with places in workers' memory? Then these are given back
+ * in this turn and the next ones. */
+bool edge_rows_end_all(struct edge_busy *b);
 /* The request is over. <counted>: what its rows hold is given back to its client. */
 void edge_rows_leave(struct edge *e, struct edge_request *r, bool counted);
 /* Goes on with batches, as far as the turn and the burst have room: sends rows that are complete,
@@ -942,6 +965,30 @@ void edge_rows_run(struct edge *e);
 void edge_rows_end_turn(struct edge *e);
 /* There are no connections any more: frees what is left of their rows. */
 void edge_rows_drain(struct edge *e);
+/* --- ending.c --------------------------------------------------------------------------------- */
+
+/* Frees a chain, or NULL; a long one some packets at a time, in this turn and the next ones. */
+void edge_bury(struct edge *e, struct rte_mbuf *m);
+/* Goes on with that. */
+void edge_free_buried(struct edge *e, uint32_t packets);
+
+/* May work be done for which <own> of the turn is kept? */
+static inline bool edge_may_work(const struct edge *e, int32_t own)
+{
+	return own > 0 || e->kserve->text_left > EDGE_WORK_LEAST;
+}
+
+/* It was done. */
+static inline void edge_work(struct edge *e, int32_t *own, uint32_t work)
+{
+	int32_t left = e->kserve->text_left;
+
+	e->text_used = true;
+	*own -= (int32_t)work;
+	if (left > EDGE_WORK_LEAST)
+		e->kserve->text_left = RTE_MAX(left - (int32_t)work, EDGE_WORK_LEAST);
+}
+
 /* The walk's name for a request. */
 static inline uint64_t edge_tag(const struct edge_request *r)
 {

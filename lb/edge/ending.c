@@ -1,6 +1,50 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connections that end because the load balancer stops, or because their service was removed. */
+/* Connections that end because the load balancer stops, or because their service was removed; and
+ * packets of those that have ended. */
 #include "edge/edge_private.h"
+
+/* Packets of a chain that are freed without more ado. */
+#define ENDING_AT_ONCE 8u
+
+/* --- packets ------------------------------------------------------------------------------------
+ */
+
+/* Frees some packets of a chain. Returns the others. */
+static struct rte_mbuf *ending_free(struct rte_mbuf *m, uint32_t *packets)
+{
+	for (; m != NULL && *packets > 0; (*packets)--) {
+		struct rte_mbuf *next = m->next;
+
+		rte_pktmbuf_free_seg(m);
+		m = next;
+	}
+	return m;
+}
+
+void edge_bury(struct edge *e, struct rte_mbuf *m)
+{
+	uint32_t packets = ENDING_AT_ONCE;
+
+	m = ending_free(m, &packets);
+	packets = UINT32_MAX;
+	if (m != NULL && e->n_graves == EDGE_GRAVES)
+		m = ending_free(m, &packets);
+	if (m != NULL)
+		e->grave[e->n_graves++] = m;
+}
+
+void edge_free_buried(struct edge *e, uint32_t packets)
+{
+	while (e->n_graves > 0 && packets > 0) {
+		struct rte_mbuf **last = &e->grave[e->n_graves - 1];
+
+		*last = ending_free(*last, &packets);
+		e->n_graves -= *last == NULL;
+	}
+}
+
+/* --- connections --------------------------------------------------------------------------------
+ */
 
 static bool ending_is_of(const struct edge_connection *c, uint16_t service)
 {

@@ -36,11 +36,11 @@ void edge_request_free(struct edge *e, struct edge_request *r)
 	if (unlikely(r->bytes != NULL))
 		rte_pktmbuf_free(r->bytes);
 	if (unlikely(r->answer != NULL))
-		rte_pktmbuf_free(r->answer);
+		edge_bury(e, r->answer);
 	while (unlikely(r->rewrite != NULL))
 		edge_rewrite_end(e, r);
 	if (unlikely(r->text != NULL))
-		rte_pktmbuf_free(r->text);
+		edge_bury(e, r->text);
 	if (unlikely(r->rows != NULL))
 		edge_rows_leave(e, r, false);
 	if (unlikely(r->streams))

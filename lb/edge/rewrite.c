@@ -17,11 +17,11 @@
 /* Other lcores write their counters while they are read here, by design. */
 #define RACING __attribute__((no_sanitize("thread")))
 
-/* Bytes of text that are read in a turn, of all connections, and that are written: some 20 us at
- * worst each. Neither waits for the other. */
-#define REWRITE_TURN   KSERVE_SLICE
-#define REWRITE_WRITES 4096
-#define REWRITE_ROOM   2048 /* bytes that a call of rewrite() may write */
+#define REWRITE_ROOM 2048 /* bytes that a call of rewrite() may write */
+/* Work of a call of rewrite(); a byte that it writes is as much as one that is read. */
+#define REWRITE_CALL_WORK 16
+/* Bytes of a reply that a call is shown at least; each gives some of text. */
+#define REWRITE_BYTES_MIN 64
 #define REWRITE_HEAD HTTP_RESPONSE_MAX
 /* Packets of an answer: no more than one client may hold, or a chain may have. */
 #define REWRITE_PACKETS 60000u
@@ -231,8 +231,8 @@ int edge_rewrite_init(struct edge *e)
 	edge_rewrite_share(e);
 	for (unsigned int i = 0; i < REWRITE_ASKED; i++)
 		TAILQ_INSERT_TAIL(&e->free_rewrites, &e->rewrite_memory[i], entry);
-	e->kserve->text_left = REWRITE_TURN;
-	e->write_left = REWRITE_WRITES;
+	e->kserve->text_left = EDGE_WORK;
+	e->write_left = e->ends_left = EDGE_WORK_LEAST;
 	return 0;
 }
 
@@ -257,12 +257,17 @@ void edge_count_session(struct edge_busy *b)
 
 void edge_rewrite_leave_text(struct edge *e)
 {
+	int32_t left = e->kserve->text_left, theirs = e->text_owed ? EDGE_WORK : EDGE_WORK_LEAST;
+
 	if (e->text_waited)
 		return;
 	e->text_used = e->text_waited = true;
-	/* A call may have taken more than was left. */
-	if (e->kserve->text_left < REWRITE_TURN / 2)
-		e->kserve->text_left = RTE_MAX(e->kserve->text_left + REWRITE_TURN / 2, 1);
+	if (!e->text_owed && left >= EDGE_WORK_LEAST)
+		return;
+	/* A call may have taken more than was left, a large document for example. */
+	e->text_owed = left + theirs <= 0;
+	if (!e->text_owed)
+		e->kserve->text_left = left + theirs;
 }
 
 void edge_rewrite_end_turn(struct edge *e)
@@ -270,8 +275,9 @@ void edge_rewrite_end_turn(struct edge *e)
 	e->text_waited = false;
 	e->text_short = e->kserve->text_left <= 0;
 	e->text_used = e->text_short;
-	e->kserve->text_left = REWRITE_TURN;
-	e->write_left = REWRITE_WRITES;
+	/* Those whose segments come then have none before those that wait. */
+	e->kserve->text_left = e->text_owed ? 0 : EDGE_WORK;
+	e->write_left = EDGE_WORK_LEAST;
 }
 
 void edge_rewrite_check_readers(struct edge *e)
@@ -381,8 +387,8 @@ void edge_rewrite_end(struct edge *e, struct edge_request *r)
 		next->list = rewrite_list(e, next->bytes);
 		TAILQ_INSERT_TAIL(next->list, next, entry);
 	}
-	rte_pktmbuf_free(w->bytes);
-	rte_pktmbuf_free(w->text);
+	edge_bury(e, w->bytes);
+	edge_bury(e, w->text);
 	TAILQ_REMOVE(w->list, w, entry);
 	TAILQ_INSERT_HEAD(&e->free_rewrites, w, entry);
 }
@@ -438,6 +444,14 @@ static bool rewrite_append(struct edge *e, struct edge_rewrite *w, const uint8_t
 	return fits;
 }
 
+/* Bytes of the reply whose text there is time for. */
+static uint32_t rewrite_most(const struct edge *e)
+{
+	int32_t left = RTE_MAX(e->write_left, e->kserve->text_left - EDGE_WORK_LEAST);
+
+	return RTE_MAX(left / 2, REWRITE_BYTES_MIN);
+}
+
 /* One call of rewrite(). 1: the reply is written; 0: it is not; -ENOMEM. */
 static int rewrite_step(struct edge *e, struct edge_rewrite *w)
 {
@@ -447,9 +461,10 @@ static int rewrite_step(struct edge *e, struct edge_rewrite *w)
 	const uint8_t *bytes;
 	uint32_t n = rewrite_bytes(w, &bytes);
 
+	n = RTE_MIN(n, rewrite_most(e));
 	done = p->framing->rewrite((struct stream *)&p->stream, &w->reply, bytes, n, text,
 				   sizeof(text));
-	e->write_left -= (int32_t)done.length + 1;
+	edge_work(e, &e->write_left, done.length + REWRITE_CALL_WORK);
 	if (!rewrite_append(e, w, text, done.length))
 		return -ENOMEM;
 	if (w->text != NULL && w->text->nb_segs > RTE_MIN(e->share, REWRITE_PACKETS)) {
@@ -473,7 +488,7 @@ int edge_rewrite_run(struct edge *e, struct edge_rewrite *w)
 		w->tail = w->request->text_tail;
 		w->request->text = NULL;
 	}
-	while (rc == 0 && e->write_left > 0)
+	while (rc == 0 && edge_may_work(e, e->write_left))
 		rc = rewrite_step(e, w);
 	if (rc != 0)
 		return rc;

@@ -16,10 +16,11 @@
 
 #include "packet/notice.h"
 
-/* Work of a turn, some 30 us: a row whose reply is joined, or that is freed, is one of it; one that
- * is sent takes as long as some. */
-#define ROWS_TURN   256
-#define ROWS_SUBMIT 4
+/* Work for a row: whose reply is joined, or that is freed; and one that is sent. */
+#define ROWS_WORK   4
+#define ROWS_SUBMIT 24
+/* Bytes of a row's reply that is copied: of shorter ones a packet has some. */
+#define ROWS_SHORT 256
 /* Rows that a batch sends before others do. */
 #define ROWS_TOGETHER 16u
 /* Bytes of text that take as long as to begin a row and to give it its packet. */
@@ -34,7 +35,7 @@ int edge_rows_init(struct edge *e)
 	TAILQ_INIT(&e->rows);
 	TAILQ_INIT(&e->free_rows);
 	TAILQ_INIT(&e->used_rows);
-	e->rows_left = ROWS_TURN;
+	e->rows_left = EDGE_WORK_LEAST;
 	e->rows_memory = rte_zmalloc("rows", EDGE_ROWS * sizeof(*e->rows_memory), 0);
 	if (e->rows_memory == NULL)
 		return -ENOMEM;
@@ -50,7 +51,7 @@ void edge_rows_fini(struct edge *e)
 
 void edge_rows_end_turn(struct edge *e)
 {
-	e->rows_left = ROWS_TURN;
+	e->rows_left = EDGE_WORK_LEAST;
 }
 
 /* There is something to do in the next turn. */
@@ -251,8 +252,8 @@ void edge_rows_place(struct edge_busy *b, struct edge_request *r, uint64_t offse
 /* Some of the rows that are complete. False: the burst is full. */
 static bool rows_submit(struct edge *e, struct edge_rows *w)
 {
-	for (unsigned int left = ROWS_TOGETHER; left > 0 && w->ready != NULL && e->rows_left > 0;
-	     left--) {
+	for (unsigned int left = ROWS_TOGETHER;
+	     left > 0 && w->ready != NULL && edge_may_work(e, e->rows_left); left--) {
 		struct edge_request *row = w->ready;
 
 		if (e->lc->burst.n >= LB_BURST - 1)
@@ -261,7 +262,7 @@ static bool rows_submit(struct edge *e, struct edge_rows *w)
 		if (w->ready == NULL)
 			w->last_ready = &w->ready;
 		w->gathered--;
-		e->rows_left -= ROWS_SUBMIT;
+		edge_work(e, &e->rows_left, ROWS_SUBMIT);
 		edge_request_submit(w->busy, row);
 	}
 	return true;
@@ -276,14 +277,26 @@ void edge_rows_end(struct edge_request *r)
 	rows_wake(r->rows->busy->edge, r->rows);
 }
 
+/* Gives back the places of rows in workers' memory, as far as there is time: <rows> of them. */
+static void rows_end_places(struct edge *e, struct edge_rows *w, uint32_t rows)
+{
+	if (w->size <= e->gather_max)
+		w->ended = w->n;
+	for (; rows > 0 && w->ended < w->n; rows--) {
+		edge_large_end(e, w->row[w->ended++]);
+		edge_work(e, &e->rows_left, ROWS_WORK);
+	}
+}
+
 void edge_rows_leave(struct edge *e, struct edge_request *r, bool counted)
 {
 	struct edge_rows *w = r->rows;
 
 	r->rows = NULL;
 	/* Those that are larger than a packet know their connection. */
-	for (uint32_t i = 0; w->size > e->gather_max && i < w->n; i++)
-		edge_large_end(e, w->row[i]);
+	rows_end_places(e, w, UINT32_MAX);
+	edge_bury(e, w->head);
+	w->head = NULL;
 	if (counted) {
 		edge_let_go(w->busy, w->gathered);
 		edge_release_answer(e, w->busy, w->packets);
@@ -298,14 +311,35 @@ void edge_rows_leave(struct edge *e, struct edge_request *r, bool counted)
 		rows_wake(e, w);
 }
 
-/* It was refused: its rows are taken apart. */
+/* It was refused, or its connection is gone: its rows are taken apart. */
 static void rows_finish(struct edge *e, struct edge_rows *w)
 {
 	struct edge_connection *c = w->busy->connection;
 
+	while (w->ended < w->n) {
+		if (!edge_may_work(e, e->rows_left))
+			return;
+		rows_end_places(e, w, 1);
+	}
 	edge_rows_leave(e, w->request, true);
-	edge_advance(e, c);
+	if (c->tcp.state != TCP_CLOSED)
+		edge_advance(e, c);
 	edge_touch(e, c);
+}
+
+bool edge_rows_end_all(struct edge_busy *b)
+{
+	bool any = false;
+
+	for (struct edge_request *r = b->first; r != NULL; r = r->next) {
+		if (r->rows == NULL || r->rows->size <= b->edge->gather_max)
+			continue;
+		/* Nothing that still comes of it is taken. */
+		r->answered = true;
+		edge_rows_end(r);
+		any = true;
+	}
+	return any;
 }
 
 /* The worker that has the row is told. False: there is no room for that now. */
@@ -323,11 +357,11 @@ static bool rows_cancel(struct edge *e, const struct edge_rows *w, const struct 
 /* False: there is no room for cancels now. */
 static bool rows_free(struct edge *e, struct edge_rows *w)
 {
-	for (; w->freed < w->n && e->rows_left > 0; w->freed++) {
+	for (; w->freed < w->n && edge_may_work(e, e->rows_left); w->freed++) {
 		if (!rows_cancel(e, w, w->row[w->freed]))
 			return false;
 		edge_request_free(e, w->row[w->freed]);
-		e->rows_left--;
+		edge_work(e, &e->rows_left, ROWS_WORK);
 		e->n_rows--;
 	}
 	if (w->freed == w->n)
@@ -338,33 +372,66 @@ static bool rows_free(struct edge *e, struct edge_rows *w)
 /* --- replies -----------------------------------------------------------------------------------
  */
 
-/* All rows are answered: one reply. */
-static void rows_join(struct edge *e, struct edge_rows *w)
+/* May a short reply be copied to the end of the packet? Others refer to none of both. */
+static bool rows_fits(const struct rte_mbuf *tail, const struct rte_mbuf *m)
+{
+	return tail != NULL && m->nb_segs == 1 && m->data_len <= ROWS_SHORT &&
+	       RTE_MBUF_DIRECT(tail) && rte_mbuf_refcnt_read(tail) == 1 &&
+	       rte_pktmbuf_tailroom(tail) >= m->data_len;
+}
+
+/* The reply of a row behind those before it. A packet for each would take longer to be sent than
+ * many short ones to be copied. */
+static void rows_append(struct edge *e, struct edge_rows *w, struct rte_mbuf *m)
+{
+	if (!rows_fits(w->tail, m))
+		return edge_append(&w->head, &w->tail, m);
+	memcpy(rte_pktmbuf_mtod_offset(w->tail, uint8_t *, w->tail->data_len),
+	       rte_pktmbuf_mtod(m, const uint8_t *), m->data_len);
+	w->tail->data_len += m->data_len;
+	rte_pktmbuf_free(m);
+	edge_release_answer(e, w->busy, 1);
+	w->packets--;
+}
+
+/* Some of the replies, one behind the other. */
+static void rows_join_some(struct edge *e, struct edge_rows *w)
+{
+	for (; w->joined < w->n && edge_may_work(e, e->rows_left); w->joined++) {
+		struct rte_mbuf *m = w->row[w->joined]->answer;
+
+		w->bytes += m->pkt_len;
+		w->end[w->joined] = w->bytes;
+		w->row[w->joined]->answer = NULL;
+		rows_append(e, w, m);
+		edge_work(e, &e->rows_left, ROWS_WORK);
+	}
+}
+
+/* All rows are answered: one reply. False: there is no time to join all of them now. */
+static bool rows_join(struct edge *e, struct edge_rows *w)
 {
 	struct edge_connection *c = w->busy->connection;
 	struct edge_request *r = w->request;
 	struct stream_reply reply = {
 		.request = r->number, .tag = r->tag, .rows = w->n, .ends = w->end};
-	struct rte_mbuf *head = NULL, *tail = NULL;
-	uint32_t bytes = 0;
+	struct rte_mbuf *head;
 
+	rows_join_some(e, w);
+	if (w->joined < w->n)
+		return false;
+	head = w->head;
+	w->head = NULL;
+	for (; w->freed < w->n; w->freed++)
+		edge_request_free(e, w->row[w->freed]);
 	edge_release_answer(e, w->busy, w->packets);
-	for (uint32_t i = 0; i < w->n; i++) {
-		struct rte_mbuf *m = w->row[i]->answer;
-
-		bytes += m->pkt_len;
-		w->end[i] = bytes;
-		w->row[i]->answer = NULL;
-		edge_append(&head, &tail, m);
-		edge_request_free(e, w->row[i]);
-	}
-	head->pkt_len = reply.length = bytes;
+	head->pkt_len = reply.length = w->bytes;
 	head->nb_segs = (uint16_t)w->packets;
-	e->rows_left -= (int32_t)w->n;
 	e->n_rows -= w->n;
 	rows_uncount(w);
 	w->packets = w->n = 0;
 	edge_rewrite_reply(e, c, r, &reply, head);
+	return true;
 }
 
 bool edge_rows_reply(struct edge *e, struct edge_connection *c, struct edge_request *row,
@@ -398,6 +465,14 @@ bool edge_rows_reply(struct edge *e, struct edge_connection *c, struct edge_requ
 /* --- turns --------------------------------------------------------------------------------------
  */
 
+/* It has the first turn of the next iteration. */
+static bool rows_wait(struct edge *e, struct edge_rows *w)
+{
+	w->waits = true;
+	TAILQ_INSERT_HEAD(&e->rows, w, entry);
+	return false;
+}
+
 /* False: nothing more can be done now. */
 static bool rows_go_on(struct edge *e, struct edge_rows *w)
 {
@@ -408,15 +483,10 @@ static bool rows_go_on(struct edge *e, struct edge_rows *w)
 		return true;
 	}
 	rows_sleep(e, w);
-	if (w->left == 0) {
-		rows_join(e, w);
-		return true;
-	}
-	if (!rows_submit(e, w)) {
-		w->waits = true;
-		TAILQ_INSERT_HEAD(&e->rows, w, entry);
-		return false;
-	}
+	if (w->left == 0)
+		return rows_join(e, w) || rows_wait(e, w);
+	if (!rows_submit(e, w))
+		return rows_wait(e, w);
 	if (w->ready != NULL)
 		rows_wake(e, w);
 	return true;
@@ -425,7 +495,7 @@ static bool rows_go_on(struct edge *e, struct edge_rows *w)
 void edge_rows_drain(struct edge *e)
 {
 	while (!TAILQ_EMPTY(&e->rows)) {
-		e->rows_left = ROWS_TURN;
+		e->rows_left = INT32_MAX;
 		e->n_cancels = 0;
 		edge_rows_run(e);
 	}
@@ -435,6 +505,7 @@ void edge_rows_run(struct edge *e)
 {
 	struct edge_rows *w;
 
-	while (e->rows_left > 0 && (w = TAILQ_FIRST(&e->rows)) != NULL && rows_go_on(e, w))
+	while (edge_may_work(e, e->rows_left) && (w = TAILQ_FIRST(&e->rows)) != NULL &&
+	       rows_go_on(e, w))
 		;
 }

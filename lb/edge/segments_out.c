@@ -235,9 +235,13 @@ static bool emit_one(struct edge *e, struct edge_connection *c, const struct flo
 	return true;
 }
 
+/* Segments of a connection in a turn: the others have theirs, and the lcore its other work. */
+#define EMIT_AT_ONCE 32u
+
 bool edge_emit(struct edge *e, struct edge_connection *c, unsigned int *sent)
 {
 	const struct flow *flow = edge_flow(e, c);
+	unsigned int left = EMIT_AT_ONCE;
 	struct tcp_header h;
 
 	if (unlikely(flow == NULL)) {
@@ -258,6 +262,10 @@ bool edge_emit(struct edge *e, struct edge_connection *c, unsigned int *sent)
 		if (unlikely(e->lc->trace != NULL && h.flags & TCP_BIT_RST))
 			trace_connection(e->lc, c->handle, TRACE_RESET, 0, 0);
 		(*sent)++;
-	} while (!tcp_is_quiet(&c->tcp));
+	} while (!tcp_is_quiet(&c->tcp) && --left > 0);
+	if (unlikely(left == 0)) {
+		e->goes_on = true;
+		edge_touch(e, c);
+	}
 	return true;
 }

@@ -324,7 +324,7 @@ static void tensors_step(struct grpc_call *c, struct grpc_stream *s, enum grpc_i
 
 	bool named = r->grpc.model[0] != '\0';
 
-	if (step == GRPC_INFER_MORE)
+	if (step == GRPC_INFER_MORE || (step == GRPC_INFER_RUN && r->run.length == 0))
 		return;
 	/* Of a request for another model nothing else is wrong. */
 	if ((named || step != GRPC_INFER_REFUSED) && !tensors_find_service(c, s))
@@ -387,18 +387,16 @@ static uint32_t tensors_read_fields(struct grpc_call *c, struct grpc_stream *s,
 {
 	struct kserve_reader *r = s->reader;
 	const uint8_t *at = bytes + s->ahead, *end = bytes + length;
-	uint32_t used, numbers = r->grpc.wire.numbers;
 	enum grpc_infer_step step;
+	uint32_t used;
 
-	/* A byte that is a number takes twice as long as others. */
-	if (end - at > kserve_tensors_slice(c->room, 2))
-		end = at + kserve_tensors_slice(c->room, 2);
 	r->run.at = c->room->scratch;
 	r->run.room = KSERVE_SLICE;
+	r->run.budget = kserve_tensors_slice(c->room);
 	step = grpc_infer_read(&r->grpc, &at, end, &r->run);
 	used = (uint32_t)(at - bytes);
 	r->progress += used - s->ahead;
-	c->room->text_left -= (int32_t)(used - s->ahead + r->grpc.wire.numbers - numbers) + 1;
+	c->room->text_left -= (int32_t)r->run.work + 1;
 	s->ahead = 0;
 	tensors_step(c, s, step);
 	if (tensors_is_over(s) || step == GRPC_INFER_MORE || grpc_infer_raw_left(&r->grpc) > 0)

@@ -149,7 +149,7 @@ static bool answer_is_end(const struct stream_reply *reply)
 
 /* Makes the head of an answer that passes as it is. NULL: it is none of the model's, or too long.
  */
-static const struct kserve_front *answer_front(const struct kserve_asked *a,
+static const struct kserve_front *answer_front(struct kserve_asked *a,
 					       const struct stream_reply *reply)
 {
 	uint8_t head[GRPC_HEAD_MAX], field[GRPC_FIELD_MAX];

@@ -11,7 +11,7 @@
 #define STREAM_WINDOW  (4u << 20)
 #define HEAD_MAX       8192 /* bytes of a head, as told to clients */
 /* Bytes of text that take as long as to begin a stream and to end it. */
-#define STREAM_AS_TEXT 256
+#define STREAM_AS_TEXT 160
 /* nghttp2 checks so many bytes of a field in the time of one of text. */
 #define FIELD_AS_TEXT 4
 #define FIELD_EXTRA   32 /* RFC 7541, 4.1 */

@@ -24,7 +24,7 @@ static void document_send(struct kserve_call *c, struct json_out *out, uint16_t 
 	char text[HTTP_RESPONSE_MAX];
 	struct stream_action *action;
 
-	c->room->text_left -= (int32_t)length / 2;
+	c->room->text_left -= (int32_t)length;
 	n = http_response_write(&response, text);
 	memcpy(body - n, text, n);
 	action = kserve_call_add(c, STREAM_SEND);

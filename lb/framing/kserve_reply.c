@@ -104,13 +104,15 @@ bool kserve_reply_scan(struct kserve_asked *a, struct stream_reply *reply, const
 }
 
 /* Of several rows each has as many bytes. */
-static bool reply_has_rows(const struct stream_reply *reply, struct reply_outputs *out)
+static bool reply_has_rows(struct kserve_asked *a, const struct stream_reply *reply,
+			   struct reply_outputs *out)
 {
 	out->rows = reply->rows > 1 ? reply->rows : 1;
 	out->row = reply->length / out->rows;
-	for (uint32_t i = 0; i < reply->rows; i++)
+	for (uint32_t i = 0; !a->rows_fit && i < reply->rows; i++)
 		if (reply->ends[i] != (i + 1) * out->row)
 			return false;
+	a->rows_fit = reply->rows > 0;
 	return true;
 }
 
@@ -142,10 +144,10 @@ static bool reply_find_row(const struct kserve_asked *a, struct reply_outputs *o
 	return out->bytes[last] % unit == 0;
 }
 
-bool kserve_reply_find(const struct kserve_asked *a, const struct stream_reply *reply,
+bool kserve_reply_find(struct kserve_asked *a, const struct stream_reply *reply,
 		       struct reply_outputs *out)
 {
-	return reply_has_rows(reply, out) && reply_find_row(a, out);
+	return reply_has_rows(a, reply, out) && reply_find_row(a, out);
 }
 
 uint32_t kserve_reply_place(const struct reply_outputs *outputs, uint8_t place, uint32_t at,

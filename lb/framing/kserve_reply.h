@@ -22,7 +22,7 @@ struct reply_outputs {
 bool kserve_reply_scan(struct kserve_asked *a, struct stream_reply *reply, const uint8_t *bytes,
 		       uint32_t length);
 /* Then: where they are. False: likewise. */
-bool kserve_reply_find(const struct kserve_asked *a, const struct stream_reply *reply,
+bool kserve_reply_find(struct kserve_asked *a, const struct stream_reply *reply,
 		       struct reply_outputs *out);
 /* Bytes of an output, those of all rows. */
 static inline uint32_t kserve_reply_bytes(const struct reply_outputs *outputs, uint8_t place)

@@ -107,6 +107,7 @@ struct kserve_asked {
 	/* of a reply: it is known where its outputs are; before that, the length that is looked
 	 * for: where it is, bytes of it so far, elements of the output that are to come */
 	bool found;
+	bool rows_fit; /* all rows of it have as many bytes */
 	uint8_t scan_output, scan_got;
 	uint8_t scan_word[4];
 	uint32_t scan_at, scan_left;

@@ -39,12 +39,12 @@ uint64_t kserve_places_offset(const struct kserve_places *p, uint64_t at, uint64
 /* kserve_tensors_hold() for r->run, from byte <at> of the tensor on. */
 bool kserve_tensors_hold_at(struct kserve_reader *r, const struct kserve_places *p, uint64_t at);
 
-/* Bytes of text that a call may read at most, each of which takes as long as <cost> of them: as
- * many as are left of the turn, but some, so that it goes on. */
+/* The work of a call that reads text: as much as is left of the turn, but some, so that it goes on.
+ */
 #define KSERVE_SLICE_MIN 64
-static inline uint32_t kserve_tensors_slice(const struct kserve_room *room, int32_t cost)
+static inline uint32_t kserve_tensors_slice(const struct kserve_room *room)
 {
-	int32_t left = room->text_left / cost;
+	int32_t left = room->text_left;
 
 	if (left < KSERVE_SLICE_MIN)
 		return KSERVE_SLICE_MIN;

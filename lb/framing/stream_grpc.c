@@ -14,10 +14,10 @@
 
 #define PREFACE_LENGTH (sizeof(STREAM_PREFACE) - 1)
 /* Bytes of a frame that is no DATA: each may be a field of a head. */
-#define FRAME_SLICE 512
+#define FRAME_SLICE 256
 /* A frame takes as long as so many bytes of text, and a byte of a head as long as some. */
 #define FRAME_AS_TEXT 32
-#define HEAD_AS_TEXT  2
+#define HEAD_AS_TEXT  6
 
 /* --- connections -------------------------------------------------------------------------------
  */

@@ -194,7 +194,7 @@ static void json_advance(struct kserve_call *c, uint32_t used, bool more)
 		r->json_left -= fresh;
 	r->asked->body.left -= fresh;
 	r->progress += fresh;
-	c->room->text_left -= (int32_t)fresh + 1;
+	c->room->text_left -= (int32_t)r->run.work + 1;
 	r->ahead = !more && used > 0;
 	c->s->position += used - r->ahead;
 }
@@ -207,9 +207,11 @@ static void json_step(struct kserve_call *c, enum kserve_step step)
 		step = KSERVE_REFUSED;
 	if (step == KSERVE_REFUSED)
 		kserve_call_refuse(c, r->infer.status, "%s", r->infer.error);
+	else if (step == KSERVE_RUN && r->run.length == 0)
+		return;
 	else if (step == KSERVE_RUN && r->asked->mode != KSERVE_ANSWERS_TENSORS)
 		kserve_text_run(c);
-	else if (step == KSERVE_RUN && r->run.length > 0)
+	else if (step == KSERVE_RUN)
 		infer_run(c);
 	else if (step == KSERVE_MORE && r->json_left == 0)
 		infer_end(c);
@@ -240,9 +242,8 @@ static void json_read_slice(struct kserve_call *c, const uint8_t *bytes, uint32_
 		end = at + r->json_left;
 	if ((uint64_t)(end - at) > body->left)
 		end = at + body->left;
-	if (end - at > kserve_tensors_slice(c->room, 1))
-		end = at + kserve_tensors_slice(c->room, 1);
 	r->run.at = c->room->scratch;
+	r->run.budget = kserve_tensors_slice(c->room);
 	r->run.room = KSERVE_SLICE + KSERVE_RUN_MIN;
 	step = kserve_infer_read(&r->infer, &at, end, &r->run);
 	json_advance(c, (uint32_t)(at - start), step == KSERVE_MORE);

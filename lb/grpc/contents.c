@@ -75,26 +75,61 @@ static void contents_write(struct grpc_contents *c, struct kserve_run *run, cons
 	c->offset += n;
 }
 
-/* A number. */
-static enum grpc_infer_step contents_value(struct grpc_contents *c, struct kserve_infer *to,
-					   uint8_t i, struct kserve_run *run)
+/* A number of the datatype's field. */
+static enum grpc_infer_step contents_number(struct grpc_contents *c, struct kserve_infer *to,
+					    uint8_t i, uint64_t value, struct kserve_run *run)
 {
 	enum kserve_datatype type = to->input[i].type;
-	uint8_t bytes[ELEMENT_MAX];
-	uint64_t value = c->wire.value;
+	uint32_t size = kserve_datatype_size(type);
 
-	if (c->wire.field != contents_field_of(type) ||
-	    c->wire.type != contents_type_of(c->wire.field))
-		return contents_refuse(to, i, "values of another datatype than the input has");
 	if (type == KSERVE_BOOL)
 		value = value != 0;
 	if (!contents_has_range(type, value))
 		return contents_refuse(to, i, "a number that its datatype has not");
-	for (unsigned int k = 0; k < ELEMENT_MAX; k++)
-		bytes[k] = (uint8_t)(value >> 8 * k);
-	contents_write(c, run, bytes, kserve_datatype_size(type));
+	/* The lowest bytes first: x86 has them so. */
+	memcpy(run->at + run->length, &value, ELEMENT_MAX);
+	run->length += size;
+	c->offset += size;
 	c->count++;
 	return GRPC_INFER_MORE;
+}
+
+static enum grpc_infer_step contents_value(struct grpc_contents *c, struct kserve_infer *to,
+					   uint8_t i, struct kserve_run *run)
+{
+	if (c->wire.field != contents_field_of(to->input[i].type) ||
+	    c->wire.type != contents_type_of(c->wire.field))
+		return contents_refuse(to, i, "values of another datatype than the input has");
+	return contents_number(c, to, i, c->wire.value, run);
+}
+
+/* Packed numbers of a byte, as most are: each datatype has them. Ends before another one, and where
+ * the run does. */
+static void contents_packed(struct grpc_contents *c, const struct kserve_input *input,
+			    const uint8_t **at, const uint8_t *end, struct kserve_run *run)
+{
+	uint64_t most = grpc_wire_packed_left(&c->wire), elements = input->elements - c->count;
+	uint32_t size = kserve_datatype_size(input->type), n = 0;
+	uint8_t *to = run->at + run->length;
+
+	most = most < (uint64_t)(end - *at) ? most : (uint64_t)(end - *at);
+	most = most < elements ? most : elements;
+	if (most == 0)
+		return;
+	while (n < most && (*at)[n] < 0x80 && run->room - run->length >= ELEMENT_MAX &&
+	       !kserve_run_is_over(run)) {
+		uint64_t value = input->type == KSERVE_BOOL ? (*at)[n] != 0 : (*at)[n];
+
+		memcpy(to, &value, ELEMENT_MAX);
+		to += size;
+		run->length += size;
+		run->work++;
+		n++;
+	}
+	grpc_wire_take_packed(&c->wire, n);
+	c->offset += n * size;
+	c->count += n;
+	*at += n;
 }
 
 /* A field that has a length: packed numbers, or an element of BYTES. */
@@ -160,6 +195,22 @@ static enum grpc_infer_step contents_token(struct grpc_contents *c, struct kserv
 	}
 }
 
+/* A token, and what it means. False: there is none. */
+static bool contents_step(struct grpc_contents *c, struct kserve_infer *to, uint8_t i,
+			  const uint8_t **at, const uint8_t *end, struct kserve_run *run,
+			  enum grpc_infer_step *step)
+{
+	uint32_t numbers = c->wire.numbers;
+	const uint8_t *from = *at;
+	enum grpc_token token = grpc_wire_read(&c->wire, at, end);
+
+	run->work += (uint32_t)(*at - from) + 1 + GRPC_NUMBER_WORK * (c->wire.numbers - numbers);
+	if (token == GRPC_MORE || token == GRPC_DONE)
+		return false;
+	*step = contents_token(c, to, i, token, at, run);
+	return true;
+}
+
 enum grpc_infer_step grpc_contents_read(struct grpc_contents *c, struct kserve_infer *to, uint8_t i,
 					const uint8_t **at, const uint8_t *end,
 					struct kserve_run *run)
@@ -169,18 +220,18 @@ enum grpc_infer_step grpc_contents_read(struct grpc_contents *c, struct kserve_i
 	run->input = i;
 	run->offset = c->offset;
 	while (step == GRPC_INFER_MORE && run->room - run->length >= ELEMENT_MAX) {
-		enum grpc_token token;
-
+		if (kserve_run_is_over(run))
+			return GRPC_INFER_RUN;
 		if (c->word_left > 0) {
 			contents_write(c, run, c->word, sizeof(c->word));
 			c->word_left = 0;
 		}
 		if (c->count > to->input[i].elements)
 			return contents_refuse(to, i, "more values than the shape says");
-		token = grpc_wire_read(&c->wire, at, end);
-		if (token == GRPC_MORE || token == GRPC_DONE)
+		contents_packed(c, &to->input[i], at, end, run);
+		if (run->room - run->length >= ELEMENT_MAX &&
+		    !contents_step(c, to, i, at, end, run, &step))
 			break;
-		step = contents_token(c, to, i, token, at, run);
 	}
 	if (step == GRPC_INFER_MORE && run->length > 0)
 		return GRPC_INFER_RUN;

@@ -567,10 +567,16 @@ enum grpc_infer_step grpc_infer_read(struct grpc_infer *r, const uint8_t **at, c
 	enum grpc_infer_step step = GRPC_INFER_MORE;
 
 	run->length = 0;
+	run->work = 0;
 	if (r->to->status != 0)
 		return GRPC_INFER_REFUSED;
 	while (step == GRPC_INFER_MORE) {
+		uint32_t numbers = r->wire.numbers;
+		const uint8_t *from = *at;
 		enum grpc_token token;
+
+		if (kserve_run_is_over(run))
+			return GRPC_INFER_RUN;
 
 		if (r->is_done) {
 			step = infer_end_input(r, run);
@@ -580,6 +586,10 @@ enum grpc_infer_step grpc_infer_read(struct grpc_infer *r, const uint8_t **at, c
 		if (r->raw_bytes > 0)
 			return GRPC_INFER_MORE;
 		token = grpc_wire_read(&r->wire, at, end);
+		/* Those of contents count where they are read. */
+		if (token != GRPC_BYTES || r->state != INFER_CONTENTS)
+			run->work += (uint32_t)(*at - from);
+		run->work += 1 + GRPC_NUMBER_WORK * (r->wire.numbers - numbers);
 		if (token == GRPC_MORE)
 			return GRPC_INFER_MORE;
 		step = infer_token(r, token, at, run);

@@ -14,6 +14,10 @@
 #include "grpc/wire.h"
 #include "kserve/infer.h"
 
+/* Beside its bytes, of a number in a message: a tag, a length, a value. Packed ones of a byte have
+ * none. */
+#define GRPC_NUMBER_WORK 5
+
 enum grpc_infer_step {
 	GRPC_INFER_MORE,    /* all bytes were read */
 	GRPC_INFER_INPUT,   /* run->input is described: name, datatype and shape */

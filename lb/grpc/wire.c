@@ -4,7 +4,7 @@
 #include <string.h>
 
 enum wire_state {
-	WIRE_TAG, /* or a value, where values are packed */
+	WIRE_TAG, /* 0; or a value, where values are packed */
 	WIRE_VARINT,
 	WIRE_FIXED,
 	WIRE_LENGTH,

@@ -53,6 +53,21 @@ void grpc_wire_init(struct grpc_wire *w, uint64_t length);
 /* Reads from *at on, and moves *at behind what was read. */
 enum grpc_token grpc_wire_read(struct grpc_wire *w, const uint8_t **at, const uint8_t *end);
 
+/* Among packed varints, between two of them: bytes that are left of them; else 0. */
+static inline uint64_t grpc_wire_packed_left(const struct grpc_wire *w)
+{
+	bool between = w->state == 0 && w->shift == 0 &&
+		       w->packed[w->depth] == 1 + GRPC_WIRE_VARINT;
+
+	return between ? w->left[w->depth] : 0;
+}
+
+/* The caller has read <n> of these bytes, whole values. */
+static inline void grpc_wire_take_packed(struct grpc_wire *w, uint32_t n)
+{
+	w->left[w->depth] -= n;
+}
+
 /* After GRPC_FIELD: it is a message, or packed values of <type>. False: it is too deep. */
 bool grpc_wire_enter(struct grpc_wire *w);
 bool grpc_wire_enter_packed(struct grpc_wire *w, enum grpc_wire_type type);

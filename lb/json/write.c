@@ -35,15 +35,42 @@ void json_put_i64(struct json_out *o, int64_t value)
 	json_put_bytes(o, text, json_number_write_i64(text, value));
 }
 
+/* The letter behind the backslash; 0: there is none. */
+static char json_escape_of(char c)
+{
+	switch (c) {
+	case '"':
+	case '\\':
+		return c;
+	case '\b':
+		return 'b';
+	case '\f':
+		return 'f';
+	case '\n':
+		return 'n';
+	case '\r':
+		return 'r';
+	case '\t':
+		return 't';
+	default:
+		return 0;
+	}
+}
+
+/* Does the byte stand for itself? */
+static bool json_is_plain(uint8_t c)
+{
+	return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
+}
+
 static void json_put_ascii(struct json_out *o, char c)
 {
-	static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt",
-			  digits[] = "0123456789abcdef";
-	const char *simple = c == '\0' ? NULL : strchr(from, c);
+	static const char digits[] = "0123456789abcdef";
+	char simple = json_escape_of(c);
 
-	if (simple != NULL)
-		json_put_bytes(o, (char[]){'\\', to[simple - from]}, 2);
-	else if ((uint8_t)c < 0x20 || c == 0x7f)
+	if (simple != 0)
+		json_put_bytes(o, (char[]){'\\', simple}, 2);
+	else if (!json_is_plain((uint8_t)c))
 		json_put_bytes(o, (char[]){'\\', 'u', '0', '0', digits[c >> 4], digits[c & 15]}, 6);
 	else
 		json_put_bytes(o, &c, 1);
@@ -81,8 +108,19 @@ void json_put_string(struct json_out *o, const char *text, uint32_t length)
 	struct json_escape e = {0};
 
 	json_put_bytes(o, "\"", 1);
-	for (uint32_t i = 0; i < length; i++)
-		json_escape_put(&e, o, (uint8_t)text[i]);
+	for (uint32_t i = 0, n; i < length; i += n) {
+		for (n = 0; e.utf8.left == 0 && i + n < length && json_is_plain(text[i + n]); n++)
+			;
+		if (n > 0) {
+			json_put_bytes(o, text + i, n);
+			continue;
+		}
+		if (e.utf8.left == 0 && (uint8_t)text[i] < 0x80)
+			json_put_ascii(o, text[i]);
+		else
+			json_escape_put(&e, o, (uint8_t)text[i]);
+		n = 1;
+	}
 	json_escape_end(&e, o);
 	json_put_bytes(o, "\"", 1);
 }

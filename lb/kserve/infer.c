@@ -710,6 +710,7 @@ static enum kserve_step infer_token(struct kserve_infer *r, const char **at, con
 	if (end - *at > run->room - INFER_PIECE_MORE)
 		end = *at + run->room - INFER_PIECE_MORE;
 	json_read(&r->json, at, end, &token);
+	run->work += (uint32_t)(*at - start) + KSERVE_TOKEN_WORK;
 	if (early)
 		infer_keep_early(r, start, (uint32_t)(*at - start));
 	r->position += (uint64_t)(*at - start);
@@ -753,9 +754,12 @@ enum kserve_step kserve_infer_read(struct kserve_infer *r, const char **at, cons
 	enum kserve_step step = KSERVE_MORE;
 
 	run->length = 0;
+	run->work = 0;
 	if (r->status != 0)
 		return KSERVE_REFUSED;
 	while (step == KSERVE_MORE && (*at < end || r->is_replay)) {
+		if (kserve_run_is_over(run))
+			return KSERVE_RUN;
 		if (r->place == INFER_DATA)
 			step = infer_data(r, at, end, run);
 		else

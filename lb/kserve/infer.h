@@ -48,10 +48,22 @@ struct kserve_output_choice {
 struct kserve_run {
 	uint8_t *at;     /* the caller's */
 	uint32_t room;   /* at least KSERVE_RUN_MIN */
+	/* Work of a call: each byte that is read is one, and what it is part of some more. With
+	 * <budget> the call ends when so much was done, with a run that may be empty; 0: it need
+	 * not end. */
+	uint32_t budget, work;
 	uint32_t length; /* of KSERVE_RUN */
 	uint64_t offset; /* in the tensor; of BYTES, a string's length may follow the string */
 	uint8_t input;   /* of KSERVE_INPUT and KSERVE_RUN */
 };
+
+/* Beside its bytes, of a token of JSON. */
+#define KSERVE_TOKEN_WORK 4
+
+static inline bool kserve_run_is_over(const struct kserve_run *run)
+{
+	return run->budget > 0 && run->work >= run->budget;
+}
 
 /* The tensor whose values are being read. */
 struct kserve_data {

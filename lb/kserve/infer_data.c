@@ -379,12 +379,14 @@ enum kserve_step kserve_data_read(struct kserve_infer *r, struct json_reader *js
 
 	while (r->data.level > 0) {
 		ptrdiff_t most = end - *at;
+		const char *from = *at;
 
-		if (run->room - run->length < DATA_ELEMENT_MAX)
+		if (run->room - run->length < DATA_ELEMENT_MAX || kserve_run_is_over(run))
 			return KSERVE_RUN;
 		if (strings && data_strings_room(r, run, &most) == KSERVE_RUN)
 			return KSERVE_RUN;
 		json_read(json, at, end - *at > most ? *at + most : end, &token);
+		run->work += (uint32_t)(*at - from) + KSERVE_TOKEN_WORK;
 		if (token.kind == JSON_TOKEN_MORE) {
 			if (*at < end)
 				continue;

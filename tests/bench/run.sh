@@ -38,7 +38,7 @@
 # bundle puts the benches and programs there, what they need on a machine without DPDK, and the commit.
 # The model mlp wants OpenBLAS, which is large: --without-mlp leaves both out.
 #
-# bundle-net makes a build directory for udp-peers, tcp-peers, kserve-peers, kserve-json, tcp-loss, tcp-attack and predictable, and for
+# bundle-net makes a build directory for udp-peers, tcp-peers, kserve-peers, kserve-json, kserve-abuse, tcp-loss, tcp-attack and predictable, and for
 # net tests, on a machine without packages: DPDK inside, and the tools that they call, Debian's Python with uvicorn too, if it
 # is here. DIRECTORY.tgz has all of it, to be carried. On that machine, beside a checkout of the same commit:
 #
@@ -142,7 +142,7 @@ carry_libraries() {
 
 # bundle DIRECTORY [--without-mlp]
 bundle() {
-    local static=$root/build-static to=${1:?bundle needs a directory} name models=(echo words mlp) plugins targets=()
+    local static=$root/build-static to=${1:?bundle needs a directory} name models=(echo words mlp) plugins targets=() trap=''
     case ${2:-} in
     '') ;;
     --without-mlp) models=(echo words) ;;
@@ -160,10 +160,12 @@ bundle() {
     targets+=("${programs[@]}")
     if has_cuda "$static"; then
         targets+=(tests/bench/bench-gpu tests/gpu/{loop,steps}_test)
+        trap=tests/gpu/trap.so
     fi
     plugins=("${models[@]/#/gpu-agent/models/}")
-    ninja -C "$static" "${targets[@]}" "${plugins[@]/%/.so}" >&2
+    ninja -C "$static" "${targets[@]}" "${plugins[@]/%/.so}" ${trap:+"$trap"} >&2
     mkdir -p "$to/models" "$to/digits"
+    [ -z "$trap" ] || cp "$static/$trap" "$to/models/"
     for name in "${targets[@]}"; do
         cp "$static/$name" "$to/"
         carry_libraries "$static/$name" "$to"
@@ -173,14 +175,14 @@ bundle() {
         carry_libraries "$static/gpu-agent/models/$name.so" "$to/models"
     done
     cp "$root"/gpu-agent/models/digits/digits.{bin,safetensors} "$to/digits/"
-    cp "$root"/tests/bench/{e2e/e2e,hugepages}.sh "$to/"
+    cp "$root"/tests/{bench/e2e/e2e,bench/hugepages,gpu/one_fault}.sh "$to/"
     commit >"$to/commit"
     [ -r "$to/models/mlp.so" ] || echo "without the model mlp, which needs OpenBLAS" >&2
     ls "$to" "$to/models"
 }
 
 net_programs=("${programs[@]}" gpu-agent/models/echo.so tests/net/stream/{tcp-stream,stream.so}
-    tests/bench/bench-{tcp,wire-100g,udp-peers,controller,http-respond,grpc-echo} tests/bench/timed_{small,middle,large}.so
+    tests/bench/bench-{tcp,tcp-load,wire-100g,udp-peers,controller,http-respond,grpc-echo} tests/bench/timed_{small,middle,large}.so
     workers/runtime/steer.bpf.o)
 net_tools=(ip ss ethtool jq nft haproxy nginx wrk h2load)
 

@@ -57,6 +57,11 @@ head -c 50000 /dev/urandom >"$dir/large"
 ask --data-binary "@$dir/large" -H "Inference-Header-Content-Length: 0" -H "Transfer-Encoding: chunked" "$url/models/echo/infer"
 expect "status" "$status" -eq 200
 expect_line ".bytes_in == 50000 and .bytes_out == $(stat -c %s "$dir/answer") and .worker_us > 0 and .status == 200"
+pixels=$(printf '7,%.0s' {1..192})
+ask -d '{"id":"rows","inputs":[{"name":"id","shape":[3,1],"datatype":"UINT64","data":[1,2,3]},
+    {"name":"pixels","shape":[3,64],"datatype":"UINT8","data":['"${pixels%,}"']}]}' "$url/models/mlp/infer"
+expect "status of a batch: $(cat "$dir/answer")" "$status" -eq 200
+expect_line '.id == "rows" and .model == "mlp" and .queue_us >= 0 and .worker_us > 0 and .total_us >= .queue_us + .worker_us'
 ask -d '{"id":"bad","inputs":[{"name":"x","shape":[1],"datatype":"UINT8","data":[1]}]}' "$url/models/echo/infer"
 expect "status" "$status" -eq 400
 expect_line '.id == "bad" and .status == 400 and .model == "echo" and .worker_us == null'

@@ -65,6 +65,8 @@ static void reader_step(struct grpc_reader *r, const struct kserve_run *run)
 		r->described |= 1u << run->input;
 		return;
 	case GRPC_INFER_RUN:
+		if (run->length == 0 && r->budget > 0)
+			return;
 		require(run->length > 0 && run->length <= r->room, "a run has bytes");
 		return reader_put(r, run->input, run->offset, run->at, run->length);
 	case GRPC_INFER_RAW:
@@ -99,12 +101,13 @@ void grpc_reader_take(struct grpc_reader *r, const uint8_t *bytes, size_t n)
 	if (n > 0)
 		memcpy(copy, bytes, n);
 	while (r->step != GRPC_INFER_REFUSED && r->step != GRPC_INFER_DONE) {
-		struct kserve_run run = {.at = text, .room = r->room};
+		struct kserve_run run = {.at = text, .room = r->room, .budget = r->budget};
 
 		if (grpc_infer_raw_left(&r->infer) > 0 && at < end)
 			at = reader_take_raw(r, at, end);
 		r->step = grpc_infer_read(&r->infer, &at, end, &run);
 		require(at <= end, "it reads what it is shown");
+		r->most = run.work > r->most ? run.work : r->most;
 		reader_step(r, &run);
 		if (r->step == GRPC_INFER_MORE &&
 		    (at == end || grpc_infer_raw_left(&r->infer) == 0))

@@ -16,6 +16,7 @@ struct grpc_reader {
 	struct grpc_infer infer;
 	enum grpc_infer_step step;
 	uint32_t room; /* of a run */
+	uint32_t budget, most; /* work of a call, 0: any; and of the call with most of it */
 	uint32_t tensor_max;
 	uint32_t described; /* bit per input */
 	uint8_t raw;        /* input whose raw bytes come, and where the next goes */

@@ -510,6 +510,40 @@ Test(lb_kserve_infer, a_caller_can_refuse)
 	cr_assert_str_eq(r.error, "unknown model 'm'");
 }
 
+/* Numbers, and lists that are skipped: a call ends when it has done so much. */
+Test(lb_kserve_infer, a_call_does_as_much_work_as_it_may)
+{
+	char *text = malloc(20000);
+	int n = sprintf(text, "{\"x\":[");
+	struct kserve_infer r;
+	uint8_t room[KSERVE_RUN_MIN];
+	struct kserve_run run = {.at = room, .room = sizeof(room), .budget = 100};
+	const char *at = text;
+	uint64_t bytes = 0, calls = 0;
+	enum kserve_step step;
+
+	for (int i = 0; i < 500; i++)
+		n += sprintf(text + n, "[],");
+	n += sprintf(text + n, "0],\"inputs\":[{\"name\":\"x\",\"shape\":[4000],\"datatype\":\"UINT8\","
+			       "\"data\":[0");
+	for (int i = 1; i < 4000; i++)
+		n += sprintf(text + n, ",%d", i % 10);
+	n += sprintf(text + n, "]}]}");
+	kserve_infer_init(&r, 1 << 20, NULL, 0);
+	while ((step = kserve_infer_read(&r, &at, text + n, &run)) != KSERVE_MORE) {
+		cr_assert_neq(step, KSERVE_REFUSED, "%s", r.error);
+		cr_assert_leq(run.work, run.budget + 12);
+		calls++;
+		for (uint32_t i = 0; step == KSERVE_RUN && i < run.length; i++)
+			cr_assert_eq(run.at[i], (bytes + i) % 10);
+		bytes += step == KSERVE_RUN ? run.length : 0;
+	}
+	cr_assert_eq(bytes, 4000);
+	cr_expect_gt(calls, 250);
+	cr_assert_eq(kserve_infer_end(&r), KSERVE_MORE);
+	free(text);
+}
+
 Test(lb_kserve_infer, a_call_writes_one_run_at_most)
 {
 	char *text = malloc(20000);

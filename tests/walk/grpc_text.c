@@ -18,43 +18,48 @@ struct model_description kserve_described = {
 		   {.name = "d", .datatype = DATATYPE_UINT8, .rank = 1, .shape = {-1}}},
 };
 
+struct walk_worker *kserve_worker_of(struct walk *w, const struct walk_worker_params *params,
+				     uint32_t min_request, struct model_description *described)
+{
+	struct lb_registration r;
+	struct walk_worker *v;
+
+	walk_worker_registration(w, params, &r);
+	r.worker.min_request = min_request;
+	r.worker.description = described;
+	v = walk_worker_register_as(w, &r);
+	walk_need(v != NULL && walk_worker_start(v), "%s", w->error);
+	return v;
+}
+
+struct model_description kserve_one_tensor(enum datatype datatype)
+{
+	return (struct model_description){
+		.version = "1",
+		.n_inputs = 1,
+		.n_outputs = 1,
+		.input = {{.name = "a", .datatype = datatype, .rank = 1, .shape = {-1}}},
+		.output = {{.name = "b", .datatype = datatype, .rank = 1, .shape = {-1}}},
+	};
+}
+
 struct walk_worker *kserve_worker(struct walk *w)
 {
 	static const struct walk_worker_params roomy = {
 		.max_request = 65536, .max_reply = 65536, .room = 262144};
-	struct lb_registration r;
-	struct walk_worker *v;
 
-	walk_worker_registration(w, &roomy, &r);
-	r.worker.min_request = 8;
-	r.worker.description = &kserve_described;
-	v = walk_worker_register_as(w, &r);
-	walk_need(v != NULL, "%s", w->error);
-	walk_need(walk_worker_start(v), "not active");
-	return v;
+	return kserve_worker_of(w, &roomy, 8, &kserve_described);
 }
 
 struct walk_worker *kserve_rows_worker(struct walk *w, const char *name, uint32_t rows)
 {
-	static struct model_description described = {
-		.version = "1",
-		.batch = true,
-		.n_inputs = 1,
-		.n_outputs = 1,
-		.input = {{.name = "a", .datatype = DATATYPE_UINT16, .rank = 1, .shape = {-1}}},
-		.output = {{.name = "c", .datatype = DATATYPE_UINT16, .rank = 1, .shape = {-1}}},
-	};
+	static struct model_description described;
 	const struct walk_worker_params many = {
 		.name = name, .max_request = 2, .max_reply = 2, .slots = 512, .max_batch = rows};
-	struct lb_registration r;
-	struct walk_worker *v;
 
-	walk_worker_registration(w, &many, &r);
-	r.worker.min_request = 2;
-	r.worker.description = &described;
-	v = walk_worker_register_as(w, &r);
-	walk_need(v != NULL && walk_worker_start(v), "%s", w->error);
-	return v;
+	described = kserve_one_tensor(DATATYPE_UINT16);
+	described.batch = true;
+	return kserve_worker_of(w, &many, 2, &described);
 }
 
 void text_frame(struct text *t, uint8_t type, uint8_t flags, uint32_t stream, const void *bytes,

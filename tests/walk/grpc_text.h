@@ -49,6 +49,11 @@ unsigned int text_count(const struct http_client *c, const void *bytes, uint32_t
 /* Frames of this type that came; of one stream, or of any with 0. */
 unsigned int text_frames(const struct http_client *c, uint8_t type, uint32_t stream);
 
+/* A worker with these requests and replies, whose model is described so. */
+struct walk_worker *kserve_worker_of(struct walk *w, const struct walk_worker_params *params,
+				     uint32_t min_request, struct model_description *described);
+/* An input a and an output b, of any length. */
+struct model_description kserve_one_tensor(enum datatype datatype);
 /* Inputs a, FP32 of 2, and b, UINT8 of any; outputs c and d, likewise. It echoes. */
 extern struct model_description kserve_described;
 struct walk_worker *kserve_worker(struct walk *w);

@@ -24,6 +24,7 @@ void http_take_all(struct http_client *any)
 		if (f.bytes[23] != IPPROTO_TCP || c == NULL)
 			continue;
 		walk_need(tcp_header_read(tcp, (f.bytes[16] << 8 | f.bytes[17]) - 20u, &h) == 0);
+		c->acked = h.ack;
 		c->reset |= (h.flags & TCP_BIT_RST) != 0;
 		if (h.flags & TCP_BIT_SYN)
 			c->ack = h.seq;
@@ -100,6 +101,16 @@ struct http_client *http_dial_from(struct walk *w, const char *source, uint16_t 
 	return c;
 }
 
+/* A ms, with the turns that follow each other at once because there is more to do. */
+static void http_pass(struct walk *w)
+{
+	struct lcore *lc = w->lb->lcore[0];
+
+	walk_pass(w, 1);
+	for (unsigned int i = 0; i < 100 && edge_deadline(lc) <= lc->now; i++)
+		walk_turn(w);
+}
+
 void http_wait(struct http_client *c)
 {
 	uint32_t before;
@@ -107,7 +118,7 @@ void http_wait(struct http_client *c)
 	do {
 		before = c->n;
 		for (unsigned int i = 0; i < 20; i++)
-			walk_pass(c->w, 1);
+			http_pass(c->w);
 		http_take_all(c);
 		http_transmit(c, TCP_BIT_ACK, NULL, 0);
 	} while (c->n != before);
@@ -137,9 +148,29 @@ void http_hang_up(struct http_client *c)
 	free(c);
 }
 
-void http_abort(struct http_client *c)
+void http_put_reset(struct http_client *c)
 {
-	http_transmit(c, TCP_BIT_ACK | TCP_BIT_RST, NULL, 0);
+	/* It may have been offered less than it sent: only the number that is expected counts. */
+	if (c->acked != 0 && c->acked != c->seq) {
+		uint32_t seq = c->seq;
+
+		c->seq = c->acked;
+		http_send(c, TCP_BIT_ACK | TCP_BIT_RST, NULL, 0);
+		c->seq = seq;
+	}
+	http_send(c, TCP_BIT_ACK | TCP_BIT_RST, NULL, 0);
+}
+
+void http_forget(struct http_client *c)
+{
 	client_by_port[c->port] = NULL;
 	free(c);
+}
+
+void http_abort(struct http_client *c)
+{
+	http_put_reset(c);
+	walk_turn(c->w);
+	http_take_all(c);
+	http_forget(c);
 }

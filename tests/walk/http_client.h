@@ -9,7 +9,7 @@ struct http_client {
 	struct walk *w;
 	const char *source; /* address; NULL: that of all */
 	uint16_t port;
-	uint32_t seq, ack;
+	uint32_t seq, ack, acked;
 	uint16_t window; /* bytes that it offers */
 	bool fin, reset;
 	uint32_t n;
@@ -35,5 +35,8 @@ void http_take_all(struct http_client *any);
 void http_hang_up(struct http_client *c);
 /* The same by a reset. */
 void http_abort(struct http_client *c);
+/* Its halves: the reset, which waits for the next turn; the client is freed. */
+void http_put_reset(struct http_client *c);
+void http_forget(struct http_client *c);
 
 #endif

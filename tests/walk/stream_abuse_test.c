@@ -70,7 +70,8 @@ WALK(more_cancels_than_a_turn_takes)
 		text_frame(&t, FRAME_RST, 0, 2 * call + 1, "\0\0\0\10", 4);
 	for (unsigned int i = 0; i < RTE_DIM(c); i++)
 		http_put(c[i], t.at, t.n);
-	walk_turn(w);
+	/* To read them takes some turns, too. */
+	walk_turns(w, 20);
 	v->answers = true;
 	walk_pass(w, 100);
 	/* To search for all of them takes longer than a ms may. */

@@ -3496,7 +3496,7 @@ WALK(many_requests_that_wait_hold_up_no_other_service)
 	walk_pass(w, 20);
 	walk_expect_eq(v->n_requests, 1);
 	edge_reset(w->lb->lcore[0], EDGE_ALL_SERVICES);
-	walk_pass(w, 20);
+	walk_pass(w, 100);
 	walk_expect_eq(edge_held_packets(w->lb->lcore[0]), 0);
 	walk_destroy(w);
 }

@@ -207,6 +207,63 @@ WALK(a_client_has_some_watches)
 	walk_destroy(w);
 }
 
+/* A second without requests ends a connection, but not one whose client watches. */
+static const struct walk_params hasty = {
+	.services = "  - {name: echo, protocol: tcp, framing: kserve, address: " PACKET_DESTINATION4
+		    ", port: 8000, model: echo, max_request: 64KiB, max_reply: 64KiB}\n",
+	.more = "tcp: {connections: 256, buffer_mb: 8, idle_ms: 1000}\n",
+};
+
+WALK(a_client_that_watches_is_not_idle)
+{
+	struct walk *w = walk_create(&hasty);
+	struct walk_worker *v = kserve_worker(w);
+	struct http_client *c = watch(w, 3000, "echo"), *idle = http_dial(w, 3001);
+	static struct text t;
+
+	text_preface(&t);
+	http_say(idle, t.at, t.n);
+	http_wait(idle);
+	walk_pass(w, 5000);
+	http_take_all(c);
+	/* One without a call is told to go, and its connection ends. */
+	walk_expect_eq(text_frames(idle, FRAME_GOAWAY, 0), 1);
+	walk_expect(!c->fin && !c->reset && text_frames(c, FRAME_GOAWAY, 0) == 0, "it was closed");
+	lose(w, v);
+	http_wait(c);
+	walk_expect_eq(count(c, NOT_SERVING), 1);
+	/* When it watches no more it is idle, as any other. */
+	t.n = 0;
+	text_frame(&t, FRAME_RST, 0, 1, "\0\0\0\10", 4);
+	http_say(c, t.at, t.n);
+	walk_pass(w, 5000);
+	http_take_all(c);
+	walk_expect_eq(text_frames(c, FRAME_GOAWAY, 0), 1);
+	http_abort(c);
+	http_abort(idle);
+	walk_destroy(w);
+}
+
+/* Without a word, as a machine that lost its power: keepalives find it, and its watches come back. */
+WALK(a_client_that_watches_and_is_gone)
+{
+	struct walk *w = walk_create(&hasty);
+	struct http_client *c = watch(w, 3000, "echo");
+	uint32_t connections = edge_left(w->lb->lcore[0], EDGE_ALL_SERVICES).connections;
+
+	walk_expect_eq(connections, 1);
+	/* A minute of silence, then three probes. */
+	for (unsigned int s = 0; s < 80; s++)
+		walk_pass(w, 1000);
+	walk_expect_eq(edge_left(w->lb->lcore[0], EDGE_ALL_SERVICES).connections, 1);
+	for (unsigned int s = 0; s < 20; s++)
+		walk_pass(w, 1000);
+	walk_expect_eq(edge_left(w->lb->lcore[0], EDGE_ALL_SERVICES).connections, 0);
+	walk_expect_eq(edge_held_packets(w->lb->lcore[0]), 0);
+	http_forget(c);
+	walk_destroy(w);
+}
+
 /* Beside calls that are answered; at the end all are told, and the connection closes. */
 WALK(watches_end_when_the_load_balancer_stops)
 {

@@ -10,6 +10,7 @@
 #include <rte_eal.h>
 #include <rte_ethdev.h>
 
+#include "edge/edge.h"
 #include "reload/reload.h"
 #include "worker.h"
 #include "lb.h"
@@ -260,7 +261,7 @@ static bool is_busy(const struct walk *w)
 	for (unsigned int i = 0; i < w->lb->n_lcores; i++) {
 		const struct lcore *lc = w->lb->lcore[i];
 
-		busy |= lc->n_waiting > 0;
+		busy |= lc->n_waiting > 0 || edge_deadline(lc) <= lc->now;
 		for (unsigned int p = 0; p < w->n_ports; p++)
 			busy |= lc->tx[p].n > 0;
 	}

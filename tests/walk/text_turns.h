@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ways of clients of the framing kserve to make a turn of an lcore long, kind by kind.
+ * text_turns.c measures the turns; text_kinds.c and text_ends.c have the kinds.
+ */
+#ifndef WALK_TEXT_TURNS_H
+#define WALK_TEXT_TURNS_H
+
+#include "grpc_text.h"
+
+/* A kind: the load balancer and its worker, and what is sent. */
+struct text_kind {
+	const char *name;
+	const struct walk_params *params;
+	void (*worker)(struct walk *w, const struct text_kind *k);
+	void (*make)(const struct text_kind *k); /* puts what one client sends; or NULL, and */
+	void (*run)(struct walk *w); /* does all by itself, with text_turn() */
+	enum datatype datatype;      /* of those that have one */
+};
+
+extern const struct text_kind text_kinds[], text_ends[];
+extern const unsigned int n_text_kinds, n_text_ends;
+
+/* A turn that is measured; then workers take what came and act. */
+void text_turn(struct walk *w);
+/* Turns that are measured, of some ms, with replies taken and acknowledged. */
+void text_turns_pass(struct walk *w, struct http_client *any, unsigned int turns);
+
+/* Adds to what the client of make() sends. */
+void text_put(const void *bytes, uint32_t n);
+/* Bytes so far. */
+uint32_t text_length(void);
+void text_put_text(const struct text *t);
+void text_put_frame(uint8_t type, uint8_t flags, uint32_t id, const void *bytes, uint32_t n);
+/* The beginning of a connection of HTTP/2. */
+void text_begin_http2(void);
+
+#endif
