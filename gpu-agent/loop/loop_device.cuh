@@ -167,6 +167,13 @@ struct first_seen {
 	struct bytes16 half[2]; /* its descriptor as it was read with the mark */
 };
 
+/* The last look at all links by look_wide(): its time, POLL_*, descriptors left in the rings, and the
+ * host's stop word. */
+struct wide_look {
+	uint64_t now;
+	uint32_t missed, left, stop;
+};
+
 /* Replies that are to be built and posted. */
 struct replies {
 	uint32_t n;
@@ -203,6 +210,7 @@ struct turn : gpu_batch {
 	bool short_ahead;        /* in the same turns, the first barrier AHEAD is without the last warp */
 	uint32_t announced_late; /* for which this is set instead */
 	struct replies replies;
+	struct wide_look wide;
 };
 
 /* --- posting -----------------------------------------------------------------------------------

@@ -236,7 +236,7 @@ static __device__ void gather_batch(const struct gpu_loop *g, struct turn *t,
 		return;
 	if (is_to_gather(t, i) && t->request[i].status == RING_OK)
 		mine = input_of(g, links, &t->request[i]);
-	copy_inlined(&t->spans, t->n, mine, blockIdx.x, gridDim.x);
+	copy_spans(&t->spans, t->n, mine, blockIdx.x, gridDim.x);
 }
 
 /* Threads 2i and 2i + 1: read again the two halves of request i's descriptor that matter. They

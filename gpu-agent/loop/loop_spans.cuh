@@ -136,31 +136,34 @@ static __device__ struct unit unit_of(const struct spans *s, uint32_t n, uint32_
 	};
 }
 
-/* Copy the <block>th of <blocks> equal shares. Thread i of each block passes span i, or one of
- * length 0. A warp has several pieces on their way: for the bus one is enough, but not for the GPU's
- * own memory. */
-static __device__ void copy_inlined(struct spans *s, uint32_t n, struct span mine, uint32_t block,
-				    uint32_t blocks)
+/*
+ * Copy the <block>th of <blocks> equal shares. Thread i of each block passes span i, or one of length
+ * 0. A warp has <deep> pieces on their way. Many blocks fill the bus with one each, and are slower
+ * with more; few blocks, or the GPU's own memory, want several.
+ */
+template <uint32_t deep>
+static __device__ void copy_shares(struct spans *s, uint32_t n, struct span mine, uint32_t block,
+				   uint32_t blocks)
 {
 	uint32_t warps = blocks * blockDim.x / WARP;
-	struct unit unit[COPY_DEEP];
-	struct bytes16 v[COPY_DEEP];
+	struct unit unit[deep];
+	struct bytes16 v[deep];
 
 	if (n == 0)
 		return;
 	spans_set(s, n, mine);
 #pragma unroll 1
 	for (uint32_t piece = (block * blockDim.x + threadIdx.x) / WARP; piece < s->first[n];
-	     piece += COPY_DEEP * warps) {
+	     piece += deep * warps) {
 #pragma unroll
-		for (uint32_t i = 0; i < COPY_DEEP; i++)
+		for (uint32_t i = 0; i < deep; i++)
 			unit[i] = unit_of(s, n, piece + i * warps);
 #pragma unroll
-		for (uint32_t i = 0; i < COPY_DEEP; i++)
+		for (uint32_t i = 0; i < deep; i++)
 			v[i] = read_16(unit[i].from,
 				       unit[i].bytes > 0 && (uint64_t)unit[i].from % 16 == 0);
 #pragma unroll
-		for (uint32_t i = 0; i < COPY_DEEP; i++) {
+		for (uint32_t i = 0; i < deep; i++) {
 			if ((uint64_t)unit[i].from % 16 != 0)
 				v[i] = load_bytes(unit[i].from, unit[i].bytes);
 			store_some(unit[i].to, v[i], unit[i].bytes);
@@ -168,11 +171,16 @@ static __device__ void copy_inlined(struct spans *s, uint32_t n, struct span min
 	}
 }
 
-/* The same by a call, before which a thread waits for its loads. */
-static __device__ __noinline__ void copy_spans(struct spans *s, uint32_t n, struct span mine,
-					       uint32_t block, uint32_t blocks)
+static __device__ void copy_spans(struct spans *s, uint32_t n, struct span mine, uint32_t block,
+				  uint32_t blocks)
 {
-	copy_inlined(s, n, mine, block, blocks);
+	copy_shares<1>(s, n, mine, block, blocks);
+}
+
+static __device__ void copy_deep(struct spans *s, uint32_t n, struct span mine, uint32_t block,
+				 uint32_t blocks)
+{
+	copy_shares<COPY_DEEP>(s, n, mine, block, blocks);
 }
 
 /* Load one word per thread of <n> elements. The thread waits for it only where it is used. */

@@ -402,10 +402,9 @@ static __device__ bool own_request(const struct gpu_loop *g, const struct poll_l
 /*
  * Warp 0, as poll_descriptors(), where the last batch was large: WINDOWS times as many descriptors
  * cross the bus together, and each lane takes one. No request is announced: there are too many for
- * the shortcuts. Returns POLL_*, and the host's stop word in the upper half. Not inlined: it would take
- * registers from what a request that comes alone waits for.
+ * the shortcuts. Returns POLL_*, and the host's stop word in the upper half.
  */
-static __device__ __noinline__ uint64_t poll_wide(const struct gpu_loop *g, struct block0 *b,
+static __device__ uint64_t poll_wide(const struct gpu_loop *g, struct block0 *b,
 						  struct turn *t, uint32_t base, uint32_t shift,
 						  uint64_t now, bool may_wait)
 {
@@ -474,50 +473,47 @@ static __device__ uint32_t poll_shift(const struct gpu_loop *g)
 	return shift;
 }
 
-/* The result of a look at all links. */
-struct look {
-	uint64_t now;
-	uint32_t missed, left, stop; /* POLL_*; descriptors left in the rings; the stop word */
-	bool more;                   /* there may be more to take */
-};
-
-/* Warp 0: look at all links once. */
-template <bool wide>
-static __device__ struct look look_once(const struct gpu_loop *g, struct block0 *b, struct turn *t,
-					uint32_t shift, bool may_wait)
-{
-	uint32_t before = t->n, result;
-	struct look look = {};
-
-	/* All lanes use the same time. */
-	look.now = __shfl_sync(ALL_LANES, globaltimer_ns(), 0);
-	if (may_wait && look.now >= b->carried.next_heartbeat && may_post(t))
-		post_heartbeats(g, b, t, look.now);
-	for (uint32_t base = 0; base < g->n_links; base += DESCRIPTORS_PER_POLL >> shift) {
-		if (wide) {
-			uint64_t both = poll_wide(g, b, t, base, shift, look.now, may_wait);
-
-			result = (uint32_t)both;
-			look.stop = both >> 32;
-		} else {
-			result = poll_descriptors(g, b, t, base, shift, look.now, &look.stop,
-						  may_wait);
-		}
-		look.missed |= result & (POLL_MORE | POLL_LEFT);
-		look.left += result >> POLL_SHIFT;
-	}
-	/* A link has no more requests than slots: descriptors beyond that wait. */
-	look.more = look.missed & POLL_MORE && t->n > before;
-	return look;
-}
-
-/* True when the batch is complete. */
-static __device__ bool is_batch(const struct gpu_loop *g, const struct turn *t,
-				const struct look *look, bool may_wait)
+/* True when the batch is complete: it is full, or its first request has waited for
+ * batch_timeout_ns by <now>, and there is no <more> to take. */
+static __device__ bool is_batch(const struct gpu_loop *g, const struct turn *t, bool more,
+				uint64_t now, bool may_wait)
 {
 	return t->n == g->max_batch ||
-	       (t->n > 0 && !look->more &&
-		(!may_wait || look->now - t->request[0].seen_ns >= g->batch_timeout_ns));
+	       (t->n > 0 && !more &&
+		(!may_wait || now - t->request[0].seen_ns >= g->batch_timeout_ns));
+}
+
+/* Warp 0, before it polls: look with poll_wide() as long as that finds many. Leaves in <t> what the
+ * last look has found. True when the batch is complete, or the host said stop. Not inlined: it would
+ * take registers from what a request that comes alone waits for. */
+static __device__ __noinline__ bool look_wide(const struct gpu_loop *g, struct block0 *b,
+					      struct turn *t, uint32_t shift, bool may_wait)
+{
+	uint32_t before, missed, left, stop = 0;
+	uint64_t now, both;
+	bool done, more;
+
+	do {
+		before = t->n;
+		now = __shfl_sync(ALL_LANES, globaltimer_ns(), 0);
+		if (may_wait && now >= b->carried.next_heartbeat && may_post(t))
+			post_heartbeats(g, b, t, now);
+		missed = left = 0;
+		for (uint32_t base = 0; base < g->n_links; base += DESCRIPTORS_PER_POLL >> shift) {
+			both = poll_wide(g, b, t, base, shift, now, may_wait);
+			missed |= (uint32_t)both & (POLL_MORE | POLL_LEFT);
+			left += (uint32_t)both >> POLL_SHIFT;
+			stop = both >> 32;
+		}
+		more = missed & POLL_MORE && t->n > before;
+		done = is_batch(g, t, more, now, may_wait) ||
+		       (may_wait && __any_sync(ALL_LANES, stop));
+	} while (more && !done);
+	__syncwarp();
+	if (threadIdx.x == 0)
+		t->wide = (struct wide_look){now, missed, left, stop};
+	__syncwarp();
+	return done;
 }
 
 /* Warp 0: poll until there is a batch: it is full, or its first request has waited for
@@ -526,20 +522,44 @@ static __device__ bool is_batch(const struct gpu_loop *g, const struct turn *t,
 static __device__ bool poll_until_batch(const struct gpu_loop *g, struct block0 *b, struct turn *t,
 					bool may_wait)
 {
-	uint32_t shift = poll_shift(g), first = t->n;
-	uint64_t last_poll = b->carried.last_poll;
-	bool seen_empty = false, done = false;
-	struct look look = {};
+	uint32_t shift = poll_shift(g), stop = 0, missed = 0, left = 0, result, first = t->n;
+	uint64_t last_poll = b->carried.last_poll, now = 0;
+	bool more, seen_empty = false, done = false;
 
-	if (b->carried.wide)
-		do {
-			look = look_once<true>(g, b, t, shift, may_wait);
-			done = is_batch(g, t, &look, may_wait);
-		} while (look.more && !done && !(may_wait && __any_sync(ALL_LANES, look.stop)));
+	if (__any_sync(ALL_LANES, b->carried.wide != 0)) {
+		done = look_wide(g, b, t, shift, may_wait);
+		now = t->wide.now;
+		missed = t->wide.missed;
+		left = t->wide.left;
+		if (may_wait && t->wide.stop != 0) {
+			if (threadIdx.x == 0)
+				t->stopped = true;
+			return false;
+		}
+	}
 	while (!done) {
-		if (may_wait && __any_sync(ALL_LANES, look.stop))
+		uint32_t before = t->n;
+
+		/* All lanes use the same time. */
+		now = __shfl_sync(ALL_LANES, globaltimer_ns(), 0);
+		if (may_wait && now >= b->carried.next_heartbeat && may_post(t))
+			post_heartbeats(g, b, t, now);
+		missed = left = 0;
+		for (uint32_t base = 0; base < g->n_links; base += DESCRIPTORS_PER_POLL >> shift) {
+			result = poll_descriptors(g, b, t, base, shift, now, &stop, may_wait);
+			missed |= result & (POLL_MORE | POLL_LEFT);
+			left += result >> POLL_SHIFT;
+		}
+		if (may_wait && __any_sync(ALL_LANES, stop)) {
+			__syncwarp();
+			if (threadIdx.x == 0)
+				t->stopped = true;
+			return false;
+		}
+		/* A link has no more requests than slots: descriptors beyond that wait. */
+		more = missed & POLL_MORE && t->n > before;
+		if (t->n == g->max_batch)
 			break;
-		look = look_once<false>(g, b, t, shift, may_wait);
 		if (t->n == 0) {
 			if (!seen_empty && may_post(t)) {
 				publish_stats(g, b);
@@ -547,30 +567,23 @@ static __device__ bool poll_until_batch(const struct gpu_loop *g, struct block0 
 					b->carried.unread = 0;
 				seen_empty = true;
 			}
-			last_poll = look.now;
+			last_poll = now;
 			if (!may_wait)
 				break;
 		}
-		done = is_batch(g, t, &look, may_wait);
+		done = is_batch(g, t, more, now, may_wait);
 	}
 	__syncwarp();
-	if (may_wait && __any_sync(ALL_LANES, look.stop)) {
-		if (threadIdx.x == 0)
-			t->stopped = true;
-		return false;
-	}
 	/* A request that comes now was not there at <last_poll>, unless a poll left some behind. */
 	if (threadIdx.x == 0) {
-		b->carried.last_poll = look.missed == 0 ? look.now : last_poll;
+		b->carried.last_poll = missed == 0 ? now : last_poll;
 		b->carried.wide = t->n - first > DESCRIPTORS_PER_POLL;
-		t->left_some = look.missed != 0;
-		b->carried.unread =
-			unread_left(b->carried.unread, t->n - first, look.missed, look.left);
-		if (t->n > 0 &&
-		    look.now + CHOICE_NS - t->request[0].seen_ns > t->soonest_us * 1000ull)
+		t->left_some = missed != 0;
+		b->carried.unread = unread_left(b->carried.unread, t->n - first, missed, left);
+		if (t->n > 0 && now + CHOICE_NS - t->request[0].seen_ns > t->soonest_us * 1000ull)
 			t->needs_recheck = true;
 	}
-	return look.now - last_poll > CANCEL_AGE_NS;
+	return now - last_poll > CANCEL_AGE_NS;
 }
 
 static __device__ bool is_expired(const struct gpu_request *r)

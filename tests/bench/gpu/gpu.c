@@ -408,7 +408,8 @@ int main(int argc, char **argv)
 
 	if (!bench_options_read(
 		    &o, argc, argv, "gpu",
-		    "some of post,floor,echo,throughput,mlp,hogged,bell,rings,posted,rnic,joules", 5))
+		    "some of post,floor,echo,throughput,mlp,hogged,bell,rings,posted,rnic,joules",
+		    5))
 		return 2;
 	if (agent_gpus(why, sizeof(why)) == 0) {
 		printf("skipped: %s\n", why);
