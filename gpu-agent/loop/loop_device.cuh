@@ -240,10 +240,29 @@ static __device__ void reap_completion(struct block0 *b, struct agent_link *link
 	take_completion(b, link, mlx5_cqe_tail(mlx5_cqe_next(&link->queue)));
 }
 
-/* Load the last word of the link's next completion; it crosses the bus beside other loads. */
-static __device__ uint32_t load_completion(const struct agent_link *link)
+/* The last word of a completion that crosses the bus beside other loads. */
+struct completion {
+	uint32_t index, tail;
+};
+
+static __device__ struct completion load_completion(const struct agent_link *link)
 {
-	return relaxed_sys((const uint32_t *)&mlx5_cqe_next(&link->queue)->wqe_counter);
+	const struct mlx5_queue *q = &link->queue;
+	uint32_t index = q->cq_index;
+
+	return (struct completion){
+		.index = index,
+		.tail = relaxed_sys(
+			(const uint32_t *)&q->cqes[index & (q->cqe_count - 1)].wqe_counter),
+	};
+}
+
+/* Consume it, unless another warp has done so meanwhile (await_room()). */
+static __device__ void take_loaded(struct block0 *b, struct agent_link *link,
+				   const struct completion *c)
+{
+	if (link->queue.cq_index == c->index)
+		take_completion(b, link, c->tail);
 }
 
 /* Wait until the queue has room for link->built WQEs. Ends with false when the link is dead or the

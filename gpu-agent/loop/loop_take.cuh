@@ -296,11 +296,11 @@ static __device__ uint32_t poll_descriptors(const struct gpu_loop *g, struct blo
 	struct gpu_request r = {};
 	struct bytes16 seen, half[2];
 	bool mine, good;
-	uint32_t tail;
+	struct completion next;
 
 	/* The stop word and the next completion cross the bus beside the descriptors. */
 	*stop = relaxed_sys(&g->shared->stop);
-	tail = load_completion(p.link);
+	next = load_completion(p.link);
 	seen = acquire_quarter(descriptor_at(p.link, p.link->position + p.offset), p.part);
 	mine = p.part == QUARTERS - 1 && p.has_link && p.offset < p.link->slot_count &&
 	       seen.high == p.link->position + p.offset + 1;
@@ -309,7 +309,7 @@ static __device__ uint32_t poll_descriptors(const struct gpu_loop *g, struct blo
 		/* The rings are empty: time to take a completion. */
 		if (p.has_link && p.offset == 0 && p.part == 0 &&
 		    !*(const volatile bool *)&t->posts_behind)
-			take_completion(b, p.link, tail);
+			take_loaded(b, p.link, &next);
 		__syncwarp();
 		return 0;
 	}
@@ -410,13 +410,14 @@ static __device__ uint64_t poll_wide(const struct gpu_loop *g, struct block0 *b,
 {
 	struct poll_lane quarter = poll_lane_of(g, b, base, shift), p;
 	struct bytes16 seen[WINDOWS], half[2];
-	uint32_t there, takers, before, stop, tail;
+	uint32_t there, takers, before, stop;
 	struct gpu_request r = {};
+	struct completion next;
 	bool mine, good = false;
 	uint64_t mark;
 
 	stop = relaxed_sys(&g->shared->stop);
-	tail = load_completion(quarter.link);
+	next = load_completion(quarter.link);
 #pragma unroll
 	for (uint32_t w = 0; w < WINDOWS; w++)
 		seen[w] = relaxed_quarter(
@@ -435,7 +436,7 @@ static __device__ uint64_t poll_wide(const struct gpu_loop *g, struct block0 *b,
 		announce_none(t);
 	/* The other warps read no completion any more. Under load no look finds the rings empty. */
 	if (may_wait && quarter.has_link && quarter.offset == 0 && quarter.part == 0)
-		take_completion(b, quarter.link, tail);
+		take_loaded(b, quarter.link, &next);
 	/* Up to the first missing mark, and while the batch has room. */
 	mine = mine && (~there & p.link_lanes & p.lower_lanes) == 0;
 	takers = __ballot_sync(ALL_LANES, mine);
