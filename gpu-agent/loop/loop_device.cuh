@@ -167,8 +167,8 @@ struct first_seen {
 	struct bytes16 half[2]; /* its descriptor as it was read with the mark */
 };
 
-/* The last look at all links by look_wide(): its time, POLL_*, descriptors left in the rings, and the
- * host's stop word. */
+/* The last look at all links by look_wide(): its time, POLL_*, descriptors left in the rings, and
+ * the host's stop word. */
 struct wide_look {
 	uint64_t now;
 	uint32_t missed, left, stop;
@@ -188,15 +188,16 @@ struct turn : gpu_batch {
 	struct gpu_request request[GPU_BATCH_MAX];
 	struct spans spans;
 	uint32_t n_staged;
+	bool holding; /* this turn has put replies aside */
 	uint64_t start_ns;
 	bool any_crc;
-	bool needs_recheck;   /* some request is bad, may be too late, or has a checksum */
-	uint32_t soonest_us;  /* the shortest deadline of the batch; UINT32_MAX: none */
-	bool asks;            /* cancel words are read beside the payloads (drop_cancelled()) */
-	bool left_some;       /* the last poll may have left descriptors in the rings */
+	bool needs_recheck;  /* some request is bad, may be too late, or has a checksum */
+	uint32_t soonest_us; /* the shortest deadline of the batch; UINT32_MAX: none */
+	bool asks;           /* cancel words are read beside the payloads (drop_cancelled()) */
+	bool left_some;      /* the last poll may have left descriptors in the rings */
 	uint32_t waiting[AGENT_LINKS_MAX]; /* while those are counted */
-	uint32_t before;      /* turns of this graph before this one */
-	uint32_t seen_number; /* what block 0 published last, as this block read it */
+	uint32_t before;                   /* turns of this graph before this one */
+	uint32_t seen_number;              /* what block 0 published last, as this block read it */
 	/* the shortcut "ahead": loop_ahead.cuh */
 	struct first_seen first, ahead; /* <ahead>: the one that the helpers copy ahead */
 	bool may_start_ahead;
@@ -207,7 +208,7 @@ struct turn : gpu_batch {
 	/* The other warps build and ring for the batch before, while the first one polls
 	 * (post_behind()); until then nothing else may be posted. */
 	bool posts_behind;
-	bool short_ahead;        /* in the same turns, the first barrier AHEAD is without the last warp */
+	bool short_ahead; /* in the same turns, the first barrier AHEAD is without the last warp */
 	uint32_t announced_late; /* for which this is set instead */
 	struct replies replies;
 	struct wide_look wide;
@@ -220,7 +221,7 @@ struct turn : gpu_batch {
 struct block0 {
 	struct gpu_carried carried;
 	struct agent_link links[AGENT_LINKS_MAX];
-	bool open[AGENT_LINKS_MAX]; /* WQEs were built for it: ring its doorbell */
+	bool open[AGENT_LINKS_MAX];       /* WQEs were built for it: ring its doorbell */
 	uint32_t behind[AGENT_LINKS_MAX]; /* as many, if they are posted behind the poll */
 };
 
@@ -423,8 +424,8 @@ static __device__ void build_replies(struct block0 *b, const struct gpu_request 
 	}
 }
 
-/* Block 0: build the replies of <n> requests, of <length> bytes with <status>; thread i passes those
- * of request i. */
+/* Block 0: build the replies of <n> requests, of <length> bytes with <status>; thread i passes
+ * those of request i. */
 static __device__ void build_batch(const struct gpu_loop *g, struct block0 *b, struct turn *t,
 				   uint32_t n, uint32_t length, uint8_t status, uint32_t backlog,
 				   uint64_t start_ns, uint64_t done_ns)
@@ -482,7 +483,8 @@ static __device__ void count_behind(struct agent_loop_stats *stats, const struct
 				    uint32_t own)
 {
 	uint8_t status = own < replies->n ? replies->status[own] : RING_OK;
-	uint64_t *counts[] = {NULL, &stats->errors, &stats->expired, &stats->cancelled, &stats->bad};
+	uint64_t *counts[] = {NULL, &stats->errors, &stats->expired, &stats->cancelled,
+			      &stats->bad};
 
 	if (own == 0)
 		count_batch(stats, replies->n, replies->done_ns - replies->start_ns);
@@ -610,13 +612,19 @@ static __device__ void post_heartbeats(const struct gpu_loop *g, struct block0 *
 	__syncwarp();
 }
 
-/* One thread: launch the graph again. */
-static __device__ void launch_again(const struct gpu_loop *g)
+/* One thread: launch <graph> when this one has ended. */
+static __device__ void launch_graph(const struct gpu_loop *g, cudaGraphExec_t graph)
 {
-	cudaError_t error = cudaGraphLaunch(cudaGetCurrentGraphExec(), cudaStreamGraphTailLaunch);
+	cudaError_t error = cudaGraphLaunch(graph, cudaStreamGraphTailLaunch);
 
 	if (error != cudaSuccess)
 		g->shared->launch_error = error;
+}
+
+/* One thread: launch the graph again. */
+static __device__ void launch_again(const struct gpu_loop *g)
+{
+	launch_graph(g, cudaGetCurrentGraphExec());
 }
 
 #endif

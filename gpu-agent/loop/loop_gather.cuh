@@ -3,14 +3,75 @@
  * A header, though it holds device code: nvcc compiles it into the kernels of loop_kernels.cu and
  * loop_stage.cu, inlined.
  *
- * gather: all blocks copy the batch to where the model, or the NIC, reads it; and how block 0 and
- * the helpers tell each other how far they are.
+ * Requests that are too late or cancelled are dropped, and the others get rows. gather: all blocks
+ * copy the batch to where the model, or the NIC, reads it; and how block 0 and the helpers tell
+ * each other how far they are.
  */
 #ifndef AGENT_LOOP_GATHER_CUH
 #define AGENT_LOOP_GATHER_CUH
 
 #include "loop/loop_crc.cuh"
 #include "loop/loop_take.cuh"
+
+static __device__ bool is_expired(const struct gpu_request *r)
+{
+	return r->deadline_us != 0 &&
+	       globaltimer_ns() - r->seen_ns + r->waited_us * 1000ull > r->deadline_us * 1000ull;
+}
+
+/* Check that the client is still there and that the deadline has not passed. A request that may
+ * have waited is read again, after its mark. */
+static __device__ void recheck(const struct gpu_loop *g, const struct block0 *b,
+			       struct gpu_request *r, bool aged)
+{
+	const struct agent_link *link = &b->links[r->link];
+	uint32_t slot = r->slot;
+	uint64_t cancelled;
+
+	if (aged) {
+		cancelled = relaxed_sys(&link->cancels[slot]);
+		reread_descriptor(g, link, r);
+		if (r->slot != slot && r->slot != GPU_NO_SLOT)
+			cancelled = relaxed_sys(&link->cancels[r->slot]);
+		if (r->status == RING_OK && cancelled == r->sequence)
+			r->status = RING_CANCELLED;
+	}
+	if (r->status != RING_OK || !is_expired(r))
+		return;
+	/* Half of the descriptor may have been old: read it again before the request counts as
+	 * expired. */
+	if (!aged)
+		reread_descriptor(g, link, r);
+	if (r->status == RING_OK && is_expired(r))
+		r->status = RING_EXPIRED;
+}
+
+/* Warp 0: number the rows of the requests that run; the others get none. */
+static __device__ void choose_rows(const struct gpu_loop *g, const struct block0 *b, struct turn *t,
+				   bool aged)
+{
+	uint32_t lane = threadIdx.x, rows = 0, crc = 0;
+
+	for (uint32_t first = 0; first < t->n; first += WARP) {
+		uint32_t i = first + lane, runs;
+		struct gpu_request *r = &t->request[i < t->n ? i : 0];
+		bool run = i < t->n && r->status == RING_OK;
+
+		if (run) {
+			recheck(g, b, r, aged);
+			run = r->status == RING_OK;
+		}
+		runs = __ballot_sync(ALL_LANES, run);
+		if (i < t->n)
+			r->row = run ? rows + __popc(runs & ((1u << lane) - 1)) : GPU_NO_ROW;
+		rows += __popc(runs);
+		crc |= __ballot_sync(ALL_LANES, run && r->flags & RING_HAS_CRC);
+	}
+	if (lane == 0) {
+		t->rows = rows;
+		t->any_crc = crc != 0;
+	}
+}
 
 /* Tell a model that works in place where a request lies and where its reply goes. A quick one of
  * some kilobytes is fetched to the first row while it is taken; and so that a request which turned
@@ -298,7 +359,8 @@ static __device__ void count_unread(const struct gpu_loop *g, struct block0 *b, 
 	if (l == 0)
 		b->carried.unread = 0;
 	__syncthreads();
-	/* 32 bits, as an atomic of 64 bits in shared memory is a loop that all lanes contend for. */
+	/* 32 bits, as an atomic of 64 bits in shared memory is a loop that all lanes contend for.
+	 */
 	if (m.seen == m.position + 1)
 		atomicMax(&t->waiting[m.link],
 			  (uint32_t)(m.position + 1 - b->links[m.link].position));

@@ -41,10 +41,10 @@
  *             publish_batch(): block 0        and scatter
  *
  * Replies of a batch of several requests, where no stage is beside the model, are posted behind the
- * poll for the next batch (turn.replies, turn.posts_behind): warps 1 to 7 of block 0 build, the last one
- * rings (post_behind()), warp 0 polls and takes meanwhile. After a large batch that poll reads WINDOWS times as many descriptors at once (poll_wide()). Cancel words of such
- * batches of small requests are read beside the payloads, when rows are chosen already
- * (drop_cancelled()).
+ * poll for the next batch (turn.replies, turn.posts_behind): warps 1 to 7 of block 0 build, the
+ * last one rings (post_behind()), warp 0 polls and takes meanwhile. After a large batch that poll
+ * reads WINDOWS times as many descriptors at once (poll_wide()). Cancel words of such batches of
+ * small requests are read beside the payloads, when rows are chosen already (drop_cancelled()).
  *
  * A descriptor is read together with its mark, so half of it may be older. Each state that copies
  * before the descriptor is confirmed reads it again (half_differs()) before the copy counts.
@@ -102,7 +102,8 @@ static __device__ void wait_and_gather(const struct gpu_loop *g, struct block0 *
 			t->first_fetched = true;
 		else if (!hit && ahead_started(t))
 			ahead_withdraw(g, t);
-		if (t->stopped || t->rows > 0)
+		/* Replies that are held back leave with the stage, beside the model. */
+		if (t->stopped || t->rows > 0 || t->holding)
 			break;
 		/* No request of the batch runs: send the replies, and go on polling. */
 		uint8_t status = threadIdx.x < t->n ? t->request[threadIdx.x].status : RING_OK;
@@ -146,7 +147,7 @@ static __device__ bool holds_back(const struct gpu_loop *g, const struct turn *t
 }
 
 /* Block 0: leave the batch to the stage. Thread i does request i. */
-static __device__ void hold_batch(const struct gpu_loop *g, struct block0 *b, const struct turn *t,
+static __device__ void hold_batch(const struct gpu_loop *g, struct block0 *b, struct turn *t,
 				  uint32_t length, uint8_t status, uint64_t done_ns)
 {
 	uint32_t i = threadIdx.x;
@@ -163,6 +164,7 @@ static __device__ void hold_batch(const struct gpu_loop *g, struct block0 *b, co
 		b->links[i].built = 0;
 	}
 	if (i == 0) {
+		t->holding = true;
 		g->state->n_held = t->n;
 		g->state->held_start_ns = t->start_ns;
 		g->state->held_done_ns = done_ns;
@@ -198,9 +200,9 @@ static __device__ void scatter_replies(const struct gpu_loop *g, struct turn *t,
 		copy_spans(&t->spans, t->n, mine, blockIdx.x - 1, gridDim.x - 1);
 }
 
-/* Send the replies of the batch. If there are several and the turn <waits> for the next batch, the other
- * warps post them while the first one polls: then it returns true, and until the barrier AHEAD
- * nothing else is posted. */
+/* Send the replies of the batch. If there are several and the turn <waits> for the next batch, the
+ * other warps post them while the first one polls: then it returns true, and until the barrier
+ * AHEAD nothing else is posted. */
 static __device__ bool scatter_and_post(const struct gpu_loop *g, struct block0 *b, struct turn *t,
 					const struct quick_bytes &early, bool waits)
 {
@@ -251,6 +253,31 @@ static __device__ void relaunch(const struct gpu_loop *g, const struct turn *t)
 	launch_again(g);
 }
 
+/* The end of the graph of one size of batch, of which only this turn's helpers may still run:
+ * launch the graph for the batch that was taken. After a stop it is the first one, with no rows:
+ * its stage sends what was held back, and its turn sees the stop. */
+static __device__ void launch_chosen(const struct gpu_loop *g, const struct turn *t)
+{
+	await_arrivals(g, t, ARRIVE_GATHERED);
+	if (threadIdx.x != 0)
+		return;
+	g->state->published = g->state->stage_arrived = 0;
+	g->state->arrived = ARRIVE_GATHERED * (gridDim.x - 1);
+	launch_graph(g, g->graphs[agent_bucket(&g->buckets, t->rows)]);
+}
+
+/* One thread: count the batch by its size, if the model has run. */
+static __device__ void count_bucket(const struct gpu_loop *g, struct block0 *b,
+				    const struct turn *t)
+{
+	uint32_t bucket = agent_bucket(&g->buckets, t->rows);
+
+	if (t->n == 0 || t->rows == 0)
+		return;
+	b->carried.stats.bucket_batches[bucket]++;
+	b->carried.stats.bucket_run_ns[bucket] += globaltimer_ns() - t->start_ns;
+}
+
 static __global__ void __launch_bounds__(GPU_BLOCK, 2)
 	turn(const __grid_constant__ struct gpu_loop g, uint32_t what, uint32_t turns,
 	     uint32_t before)
@@ -265,7 +292,7 @@ static __global__ void __launch_bounds__(GPU_BLOCK, 2)
 		early = quick_read_reply(&g);
 	if (threadIdx.x == 0) {
 		t.before = before;
-		t.stored = false;
+		t.stored = t.holding = false;
 		t.posts_behind = t.short_ahead = false;
 	}
 	read_batch(&g, &t, &b);
@@ -279,12 +306,17 @@ static __global__ void __launch_bounds__(GPU_BLOCK, 2)
 			help_gather(&g, &t);
 		return;
 	}
+	bool goes_on = !t.stopped;
+
 	if (threadIdx.x == 0) /* only thread 0 reads it */
 		t.answers_left = turns;
 	for (; turns > 0 && !t.stopped; turns--) {
-		bool behind = what & GPU_SEND &&
-			      scatter_and_post(&g, &b, &t, early, what & GPU_WAIT);
+		bool behind = false;
 
+		if (what & GPU_SEND && threadIdx.x == 0)
+			count_bucket(&g, &b, &t);
+		if (what & GPU_SEND)
+			behind = scatter_and_post(&g, &b, &t, early, what & GPU_WAIT);
 		if (what & GPU_WAIT)
 			wait_and_gather(&g, &b, &t, behind);
 	}
@@ -296,6 +328,8 @@ static __global__ void __launch_bounds__(GPU_BLOCK, 2)
 		__syncthreads();
 		store_carried(&g, &b, GPU_BLOCK);
 	}
+	if (what & GPU_CHOOSE && goes_on)
+		launch_chosen(&g, &t);
 	if (!(what & GPU_WAIT) && threadIdx.x == 0)
 		relaunch(&g, &t);
 }

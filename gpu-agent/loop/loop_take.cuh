@@ -55,22 +55,33 @@ static __device__ void parse_descriptor(const struct gpu_loop *g, const struct a
 		r->slot = GPU_NO_SLOT;
 }
 
+/* The stamp in the third quarter of a descriptor. */
+static __device__ uint32_t stamp_of(struct bytes16 third)
+{
+	return (uint32_t)third.high;
+}
+
 /* Read the descriptor again: these loads come after the mark, so they are not older than it. */
-static __device__ void reread_inlined(const struct gpu_loop *g, const struct agent_link *link,
-				      struct gpu_request *r)
+static __device__ void reread_descriptor(const struct gpu_loop *g, const struct agent_link *link,
+					 struct gpu_request *r)
 {
 	const struct ring_descriptor *d = descriptor_at(link, r->sequence - 1);
 	struct bytes16 first = read_quarter(d, 0), second = read_quarter(d, 1);
+	struct bytes16 third = read_quarter(d, 2);
 
 	parse_descriptor(g, link, first, second, r);
+	/* If half of the descriptor was old, so was the stamp. */
+	r->waited_us = min(r->waited_us, ring_clock_waited(&link->clock, stamp_of(third),
+							   r->seen_ns / 1000, UINT32_MAX));
 }
 
-/* The same for a request in shared memory; whose address a call may have. */
-static __device__ void reread_descriptor(const struct gpu_loop *g,
-						      const struct agent_link *link,
-						      struct gpu_request *r)
+/* How long a request with stamp <sent_us> has waited that is seen <now>: no longer than since the
+ * last poll, which it was not there for. */
+static __device__ uint32_t waited_us(const struct block0 *b, const struct agent_link *link,
+				     uint32_t sent_us, uint64_t now)
 {
-	reread_inlined(g, link, r);
+	return ring_clock_waited(&link->clock, sent_us, now / 1000,
+				 (now - b->carried.last_poll) / 1000);
 }
 
 /*
@@ -178,11 +189,11 @@ static __device__ bool takes_request(const struct gpu_loop *g, const struct turn
 
 /* Make request <r> of the descriptor that four lanes have <seen>, on the lane that takes it
  * (<mine>); all lanes call it. False when it has no valid slot, so that nothing can answer it. */
-static __device__ bool make_request(const struct gpu_loop *g, const struct poll_lane *p,
-				    struct bytes16 seen, uint64_t now, bool mine,
-				    struct gpu_request *r)
+static __device__ bool make_request(const struct gpu_loop *g, const struct block0 *b,
+				    const struct poll_lane *p, struct bytes16 seen, uint64_t now,
+				    bool mine, uint32_t takers, struct gpu_request *r)
 {
-	uint32_t first_part = threadIdx.x & ~(QUARTERS - 1);
+	uint32_t first_part = threadIdx.x & ~(QUARTERS - 1), sent_us;
 	struct bytes16 first, second;
 	bool good = false;
 
@@ -190,7 +201,13 @@ static __device__ bool make_request(const struct gpu_loop *g, const struct poll_
 	first.high = __shfl_sync(ALL_LANES, seen.high, first_part);
 	second.low = __shfl_sync(ALL_LANES, seen.low, first_part + 1);
 	second.high = __shfl_sync(ALL_LANES, seen.high, first_part + 1);
+	sent_us = (uint32_t)__shfl_sync(ALL_LANES, seen.high, first_part + 2);
+	/* The last request of the link that is taken has waited least. */
+	if (mine && (takers & p->link_lanes) >> threadIdx.x == 1)
+		ring_clock_note(&p->link->clock, sent_us, now / 1000);
+	__syncwarp();
 	if (mine) {
+		r->waited_us = waited_us(b, p->link, sent_us, now);
 		r->sequence = seen.high;
 		r->seen_ns = now;
 		r->link = p->link_number;
@@ -198,7 +215,7 @@ static __device__ bool make_request(const struct gpu_loop *g, const struct poll_
 		/* Half of the descriptor may have been old: read it again before the request is
 		 * called bad. */
 		if (r->status != RING_OK)
-			reread_inlined(g, p->link, r);
+			reread_descriptor(g, p->link, r);
 		good = r->slot != GPU_NO_SLOT;
 	}
 	return good;
@@ -206,7 +223,9 @@ static __device__ bool make_request(const struct gpu_loop *g, const struct poll_
 
 static __device__ uint32_t deadline_of(const struct gpu_request *r)
 {
-	return r->deadline_us != 0 ? r->deadline_us : UINT32_MAX;
+	return r->deadline_us == 0             ? UINT32_MAX
+	       : r->deadline_us > r->waited_us ? r->deadline_us - r->waited_us
+					       : 0;
 }
 
 /*
@@ -221,9 +240,11 @@ static __device__ void take_only(const struct gpu_loop *g, struct block0 *b, str
 {
 	struct agent_link *link = p->link;
 	struct bytes16 half[2];
+	uint32_t sent_us = (uint32_t)__shfl_sync(ALL_LANES, seen.high, lead - 1);
 	bool fits = announce_first(g, link, p->link_number, t, seen, lead, half);
 
 	if (threadIdx.x == lead) {
+		ring_clock_note(&link->clock, sent_us, now / 1000);
 		struct gpu_request r = {
 			.sequence = seen.high,
 			.seen_ns = now,
@@ -235,13 +256,14 @@ static __device__ void take_only(const struct gpu_loop *g, struct block0 *b, str
 			.reply = (uint32_t)(half[1].low >> 32),
 			.link = p->link_number,
 			.flags = (uint32_t)(half[0].high >> 32),
+			.waited_us = waited_us(b, link, sent_us, now),
 			.status = RING_OK,
 		};
 
 		/* Half of the descriptor may have been old: read it again before the request is
 		 * called bad. */
 		if (!fits || r.length < g->min_request)
-			reread_inlined(g, link, &r);
+			reread_descriptor(g, link, &r);
 		link->position++;
 		if (r.slot != GPU_NO_SLOT) {
 			t->request[0] = r;
@@ -323,7 +345,7 @@ static __device__ uint32_t poll_descriptors(const struct gpu_loop *g, struct blo
 		announce_first(g, p.link, p.link_number, t, seen, lead, half);
 	mine = takes_request(g, t, &p, there, mine);
 	takers = __ballot_sync(ALL_LANES, mine);
-	good = make_request(g, &p, seen, now, mine, &r);
+	good = make_request(g, b, &p, seen, now, mine, takers, &r);
 	add_requests(b, t, &p, &r, takers, good);
 	if (__any_sync(ALL_LANES,
 		       p.has_link && (there & p.link_lanes) == (MARK_LANES & p.link_lanes)))
@@ -364,21 +386,25 @@ static __device__ uint64_t from_lane(uint64_t v, uint32_t lane)
 
 /* Give each lane the descriptor of its own, of those that four lanes each have <seen>: its first
  * half and its mark. */
-static __device__ uint64_t own_descriptor(const struct bytes16 seen[WINDOWS], struct bytes16 half[2])
+static __device__ uint64_t own_descriptor(const struct bytes16 seen[WINDOWS],
+					  struct bytes16 half[2], uint32_t *sent_us)
 {
 	uint32_t from = threadIdx.x % DESCRIPTORS_PER_POLL * QUARTERS;
 	uint64_t mark = 0;
 
 #pragma unroll
 	for (uint32_t w = 0; w < WINDOWS; w++) {
-		struct bytes16 first = {from_lane(seen[w].low, from), from_lane(seen[w].high, from)};
+		struct bytes16 first = {from_lane(seen[w].low, from),
+					from_lane(seen[w].high, from)};
 		struct bytes16 second = {from_lane(seen[w].low, from + 1),
 					 from_lane(seen[w].high, from + 1)};
+		struct bytes16 third = {0, from_lane(seen[w].high, from + 2)};
 		uint64_t last = from_lane(seen[w].high, from + QUARTERS - 1);
 
 		if (w == threadIdx.x / DESCRIPTORS_PER_POLL) {
 			half[0] = first;
 			half[1] = second;
+			*sent_us = stamp_of(third);
 			mark = last;
 		}
 	}
@@ -395,7 +421,7 @@ static __device__ bool own_request(const struct gpu_loop *g, const struct poll_l
 	r->link = p->link_number;
 	parse_descriptor(g, p->link, half[0], half[1], r);
 	if (r->status != RING_OK) /* as make_request() does */
-		reread_inlined(g, p->link, r);
+		reread_descriptor(g, p->link, r);
 	return r->slot != GPU_NO_SLOT;
 }
 
@@ -404,13 +430,12 @@ static __device__ bool own_request(const struct gpu_loop *g, const struct poll_l
  * cross the bus together, and each lane takes one. No request is announced: there are too many for
  * the shortcuts. Returns POLL_*, and the host's stop word in the upper half.
  */
-static __device__ uint64_t poll_wide(const struct gpu_loop *g, struct block0 *b,
-						  struct turn *t, uint32_t base, uint32_t shift,
-						  uint64_t now, bool may_wait)
+static __device__ uint64_t poll_wide(const struct gpu_loop *g, struct block0 *b, struct turn *t,
+				     uint32_t base, uint32_t shift, uint64_t now, bool may_wait)
 {
 	struct poll_lane quarter = poll_lane_of(g, b, base, shift), p;
 	struct bytes16 seen[WINDOWS], half[2];
-	uint32_t there, takers, before, stop;
+	uint32_t there, takers, before, stop, sent_us = 0;
 	struct gpu_request r = {};
 	struct completion next;
 	bool mine, good = false;
@@ -426,7 +451,7 @@ static __device__ uint64_t poll_wide(const struct gpu_loop *g, struct block0 *b,
 			quarter.part);
 	fence_acquire_sys();
 	p = wide_lane_of(g, b, base, shift);
-	mark = own_descriptor(seen, half);
+	mark = own_descriptor(seen, half, &sent_us);
 	mine = p.has_link && p.offset < p.link->slot_count &&
 	       mark == p.link->position + p.offset + 1;
 	there = __ballot_sync(ALL_LANES, mine);
@@ -444,12 +469,18 @@ static __device__ uint64_t poll_wide(const struct gpu_loop *g, struct block0 *b,
 	mine = mine && t->n + __popc(before) < g->max_batch &&
 	       p.link->built + __popc(before & p.link_lanes) < p.link->slot_count;
 	takers = __ballot_sync(ALL_LANES, mine);
-	if (mine)
+	/* The last request of the link that is taken has waited least. */
+	if (mine && (takers & p.link_lanes & ~p.lower_lanes) == 1u << threadIdx.x)
+		ring_clock_note(&p.link->clock, sent_us, now / 1000);
+	__syncwarp();
+	if (mine) {
+		r.waited_us = waited_us(b, p.link, sent_us, now);
 		good = own_request(g, &p, half, mark, now, &r);
+	}
 	add_requests(b, t, &p, &r, takers, good);
 	mine = p.has_link && (there & p.link_lanes) == p.link_lanes;
-	return (uint64_t)stop << 32 | (__any_sync(ALL_LANES, mine) ? POLL_MORE : 0) | (there != takers ? POLL_LEFT : 0) |
-	       (__popc(there) - __popc(takers)) << POLL_SHIFT;
+	return (uint64_t)stop << 32 | (__any_sync(ALL_LANES, mine) ? POLL_MORE : 0) |
+	       (there != takers ? POLL_LEFT : 0) | (__popc(there) - __popc(takers)) << POLL_SHIFT;
 }
 
 /* Requests that wait in the rings, as far as the poll knows: it has <taken> of the <unread> known
@@ -485,8 +516,8 @@ static __device__ bool is_batch(const struct gpu_loop *g, const struct turn *t, 
 }
 
 /* Warp 0, before it polls: look with poll_wide() as long as that finds many. Leaves in <t> what the
- * last look has found. True when the batch is complete, or the host said stop. Not inlined: it would
- * take registers from what a request that comes alone waits for. */
+ * last look has found. True when the batch is complete, or the host said stop. Not inlined: it
+ * would take registers from what a request that comes alone waits for. */
 static __device__ __noinline__ bool look_wide(const struct gpu_loop *g, struct block0 *b,
 					      struct turn *t, uint32_t shift, bool may_wait)
 {
@@ -585,65 +616,6 @@ static __device__ bool poll_until_batch(const struct gpu_loop *g, struct block0 
 			t->needs_recheck = true;
 	}
 	return now - last_poll > CANCEL_AGE_NS;
-}
-
-static __device__ bool is_expired(const struct gpu_request *r)
-{
-	return r->deadline_us != 0 && globaltimer_ns() - r->seen_ns > r->deadline_us * 1000ull;
-}
-
-/* Check that the client is still there and that the deadline has not passed. A request that may
- * have waited is read again, after its mark. */
-static __device__ void recheck(const struct gpu_loop *g, const struct block0 *b,
-			       struct gpu_request *r, bool aged)
-{
-	const struct agent_link *link = &b->links[r->link];
-	uint32_t slot = r->slot;
-	uint64_t cancelled;
-
-	if (aged) {
-		cancelled = relaxed_sys(&link->cancels[slot]);
-		reread_descriptor(g, link, r);
-		if (r->slot != slot && r->slot != GPU_NO_SLOT)
-			cancelled = relaxed_sys(&link->cancels[r->slot]);
-		if (r->status == RING_OK && cancelled == r->sequence)
-			r->status = RING_CANCELLED;
-	}
-	if (r->status != RING_OK || !is_expired(r))
-		return;
-	/* Half of the descriptor may have been old: read it again before the request counts as
-	 * expired. */
-	if (!aged)
-		reread_descriptor(g, link, r);
-	if (r->status == RING_OK && is_expired(r))
-		r->status = RING_EXPIRED;
-}
-
-/* Warp 0: number the rows of the requests that run; the others get none. */
-static __device__ void choose_rows(const struct gpu_loop *g, const struct block0 *b, struct turn *t,
-				   bool aged)
-{
-	uint32_t lane = threadIdx.x, rows = 0, crc = 0;
-
-	for (uint32_t first = 0; first < t->n; first += WARP) {
-		uint32_t i = first + lane, runs;
-		struct gpu_request *r = &t->request[i < t->n ? i : 0];
-		bool run = i < t->n && r->status == RING_OK;
-
-		if (run) {
-			recheck(g, b, r, aged);
-			run = r->status == RING_OK;
-		}
-		runs = __ballot_sync(ALL_LANES, run);
-		if (i < t->n)
-			r->row = run ? rows + __popc(runs & ((1u << lane) - 1)) : GPU_NO_ROW;
-		rows += __popc(runs);
-		crc |= __ballot_sync(ALL_LANES, run && r->flags & RING_HAS_CRC);
-	}
-	if (lane == 0) {
-		t->rows = rows;
-		t->any_crc = crc != 0;
-	}
 }
 
 /* Begin the batch with what the stage took while the last one ran. Deadlines may have passed since.

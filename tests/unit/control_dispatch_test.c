@@ -199,7 +199,7 @@ static const struct row agent_rows[] = {
 	{CALL("agent.hello", "{\"version\":3,\"model\":\"llama\",\"address\":\"10.9.0.2\"}"),
 	 "{\"n_lcores\": 2, \"path_mtu\": 1024, \"address\": \"10.9.0.2\", \"max_request\": 1472, "
 	 "\"max_reply\": 1472, \"worker_timeout_ms\": 500, \"ack_timeout\": 14, "
-	 "\"retry_count\": 7, \"describe\": true}"},
+	 "\"retry_count\": 7, \"describe\": true, \"report\": true}"},
 	{CALL("agent.hello",
 	      "{\"version\":3,\"model\":\"llama\",\"address\":\"10.9.0.2\",\"min_request\":1473}"),
 	 "-32002, \"message\": \"min_request: 1473 are more than 1472"},
@@ -240,8 +240,7 @@ static const struct row agent_rows[] = {
 	 "params.links[0].slots: unknown; known are lcore, qpn, psn, rkey, descriptors, payloads"},
 	{CALL("agent.register", SPEC("\"gpu0\"", "3", "\"00000000deadbeef\"", "64", LINKS)),
 	 "name 'gpu0' is in use"},
-	{REGISTER, "{\"worker\": 1, \"generation\": 1, \"path_mtu\": 1024, \"links\": [{\"lcore\": "
-		   "0, \"qpn\": 256, "
+	{REGISTER, "{\"worker\": 1, \"generation\": 1, \"path_mtu\": 1024, \"links\": [{\"lcore\": 0, \"qpn\": 256, "
 		   "\"psn\": 7, \"reply_rkey\": 43981, \"reply_address\": 268435456, "
 		   "\"reply_stride\": 2048, \"chunk\": 2048}, {\"lcore\": 1,"},
 	{REGISTER, "this connection has worker 'gpu1' already"},
