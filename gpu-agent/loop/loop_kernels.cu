@@ -40,12 +40,6 @@
  *   taken     gpu_batch.n, rows               sent: after gather, the model  -
  *             publish_batch(): block 0        and scatter
  *
- * Replies of a batch of several requests, where no stage is beside the model, are posted behind the
- * poll for the next batch (turn.replies, turn.posts_behind): warps 1 to 7 of block 0 build, the
- * last one rings (post_behind()), warp 0 polls and takes meanwhile. After a large batch that poll
- * reads WINDOWS times as many descriptors at once (poll_wide()). Cancel words of such batches of
- * small requests are read beside the payloads, when rows are chosen already (drop_cancelled()).
- *
  * A descriptor is read together with its mark, so half of it may be older. Each state that copies
  * before the descriptor is confirmed reads it again (half_differs()) before the copy counts.
  */
@@ -76,22 +70,17 @@ static __device__ void help_gather(const struct gpu_loop *g, struct turn *t)
 	report_arrival(&g->state->arrived, has_ahead ? 1 : 2);
 }
 
-static __device__ void wait_and_gather(const struct gpu_loop *g, struct block0 *b, struct turn *t,
-				       bool behind)
+static __device__ void wait_and_gather(const struct gpu_loop *g, struct block0 *b, struct turn *t)
 {
 	uint32_t flags;
 	struct bytes16 half;
-	uint64_t cancelled;
 	struct mark mark;
-	bool hit, differs;
+	bool hit;
 
 	ahead_reset(t);
-	if (!behind)
-		await_arrivals(g, t, ARRIVE_SENT);
+	await_arrivals(g, t, ARRIVE_SENT);
 	for (;;) {
-		enum quick_result result = quick_wait(g, b, t, behind);
-
-		behind = false;
+		enum quick_result result = quick_wait(g, b, t);
 
 		if (result == QUICK_DONE) {
 			publish_to_helpers(g, t, PUBLISH_BATCH, PUBLISH_DONE);
@@ -110,7 +99,7 @@ static __device__ void wait_and_gather(const struct gpu_loop *g, struct block0 *
 		uint64_t now = globaltimer_ns();
 
 		count_unread(g, b, t, read_mark(g, b, t));
-		build_batch(g, b, t, t->n, 0, status, b->carried.unread, now, now);
+		build_batch(g, b, t->request, t->n, 0, status, b->carried.unread, now, now);
 		__syncthreads();
 		ring_batch(g, b);
 		count_replies(&b->carried.stats, t->n, status, 0);
@@ -128,13 +117,10 @@ static __device__ void wait_and_gather(const struct gpu_loop *g, struct block0 *
 		g->state->start_ns = t->start_ns = globaltimer_ns();
 	half = read_half(b, t);
 	mark = read_mark(g, b, t);
-	cancelled = read_cancel(b, t);
 	gather_batch(g, t, b->links);
 	count_unread(g, b, t, mark);
-	differs = any_differs(t, half);
-	if (differs)
+	if (any_differs(t, half))
 		gather_again(g, b, t);
-	drop_cancelled(g, b, t, cancelled, differs);
 	if (t->any_crc)
 		check_crcs(g, b, t);
 }
@@ -200,37 +186,25 @@ static __device__ void scatter_replies(const struct gpu_loop *g, struct turn *t,
 		copy_spans(&t->spans, t->n, mine, blockIdx.x - 1, gridDim.x - 1);
 }
 
-/* Send the replies of the batch. If there are several and the turn <waits> for the next batch, the
- * other warps post them while the first one polls: then it returns true, and until the barrier
- * AHEAD nothing else is posted. */
-static __device__ bool scatter_and_post(const struct gpu_loop *g, struct block0 *b, struct turn *t,
-					const struct quick_bytes &early, bool waits)
+static __device__ void scatter_and_post(const struct gpu_loop *g, struct block0 *b, struct turn *t,
+					const struct quick_bytes &early)
 {
-	/* Staged requests have counted WQEs before that barrier. */
-	bool behind = waits && t->n > 1 && g->staged == NULL;
 	uint64_t done_ns = globaltimer_ns();
-	uint32_t length = 0;
-	uint8_t status = RING_OK;
+	uint32_t length;
+	uint8_t status;
 
 	if (t->prebuilt) {
 		quick_send(b, t, early, done_ns);
-		return false;
+		return;
 	}
-	if (!behind || gridDim.x == 1)
-		scatter_replies(g, t, b->links, &length, &status);
-	if (behind) {
-		if (threadIdx.x == 0)
-			leave_behind(t, b->carried.unread, done_ns);
-		__syncthreads();
-		return true;
-	}
+	scatter_replies(g, t, b->links, &length, &status);
 	if (holds_back(g, t)) {
 		hold_batch(g, b, t, length, status, done_ns);
 		await_arrivals(g, t, ARRIVE_SENT);
-		return false;
+		return;
 	}
 	if (t->n > 0)
-		build_batch(g, b, t, t->n, length, status, b->carried.unread + t->n_staged,
+		build_batch(g, b, t->request, t->n, length, status, b->carried.unread + t->n_staged,
 			    t->start_ns, done_ns);
 	await_arrivals(g, t, ARRIVE_SENT);
 	if (t->n > 0) {
@@ -238,7 +212,6 @@ static __device__ bool scatter_and_post(const struct gpu_loop *g, struct block0 
 		count_replies(&b->carried.stats, t->n, status, done_ns - t->start_ns);
 	}
 	__syncthreads();
-	return false;
 }
 
 /* The end of the graph, with everything sent: launch the graph again, unless the host said stop. */
@@ -253,9 +226,9 @@ static __device__ void relaunch(const struct gpu_loop *g, const struct turn *t)
 	launch_again(g);
 }
 
-/* The end of the graph of one size of batch, of which only this turn's helpers may still run:
- * launch the graph for the batch that was taken. After a stop it is the first one, with no rows:
- * its stage sends what was held back, and its turn sees the stop. */
+/* The end of the graph of one size of batch, of which only this turn's helpers may still run: launch
+ * the graph for the batch that was taken. After a stop it is the first one, with no rows: its stage
+ * sends what was held back, and its turn sees the stop. */
 static __device__ void launch_chosen(const struct gpu_loop *g, const struct turn *t)
 {
 	await_arrivals(g, t, ARRIVE_GATHERED);
@@ -293,7 +266,6 @@ static __global__ void __launch_bounds__(GPU_BLOCK, 2)
 	if (threadIdx.x == 0) {
 		t.before = before;
 		t.stored = t.holding = false;
-		t.posts_behind = t.short_ahead = false;
 	}
 	read_batch(&g, &t, &b);
 	if (blockIdx.x > 0) {
@@ -311,14 +283,12 @@ static __global__ void __launch_bounds__(GPU_BLOCK, 2)
 	if (threadIdx.x == 0) /* only thread 0 reads it */
 		t.answers_left = turns;
 	for (; turns > 0 && !t.stopped; turns--) {
-		bool behind = false;
-
 		if (what & GPU_SEND && threadIdx.x == 0)
 			count_bucket(&g, &b, &t);
 		if (what & GPU_SEND)
-			behind = scatter_and_post(&g, &b, &t, early, what & GPU_WAIT);
+			scatter_and_post(&g, &b, &t, early);
 		if (what & GPU_WAIT)
-			wait_and_gather(&g, &b, &t, behind);
+			wait_and_gather(&g, &b, &t);
 	}
 	/* A quick reply does not wait for the helpers; but a late report must not count in the next
 	 * graph. */

@@ -27,36 +27,6 @@ static __device__ bool is_quick(const struct gpu_loop *g, const struct turn *t)
 	       !(r->flags & RING_HAS_CRC) && is_first_request(&t->first, t);
 }
 
-/* Bytes of the longest request of which the last warp has nothing to fetch; it builds the WQE instead,
- * as what thread 0 does for a request takes longer than a trip across the bus. */
-#define QUICK_ASIDE ((GPU_BLOCK - 2 * WARP) * 16)
-
-static __device__ bool builds_aside(const struct gpu_loop *g, const struct first_seen *a)
-{
-	return a->link != GPU_NO_LINK && a->length <= QUICK_ASIDE && g->reply_known;
-}
-
-/* One thread of the last warp: build the WQE of the announced request, as if it were quick. If it is
- * not, the WQE is not posted, and is built anew. */
-static __device__ void build_aside(const struct gpu_loop *g, struct agent_link *link,
-				   const struct first_seen *a)
-{
-	struct gpu_request r = {
-		.slot = a->slot,
-		.length = a->length,
-		.reply = (uint32_t)(a->half[1].low >> 32),
-		.status = RING_OK,
-	};
-	uint32_t length;
-	uint8_t status;
-
-	if (link->dead || mlx5_room(&link->queue) == 0)
-		return;
-	length = reply_length(g, &r, &status);
-	if (status == RING_OK)
-		build_wqe(link, &r, length, status, 0);
-}
-
 /* A reply as far as thread 0 knows it before the model has run. */
 struct quick_reply {
 	struct ring_reply *header;
@@ -67,8 +37,7 @@ struct quick_reply {
  * reply is not known yet or is an error (errors are counted elsewhere), or when the block could not
  * copy the reply in one step. */
 static __device__ bool quick_build(const struct gpu_loop *g, struct agent_link *link,
-				   const struct gpu_request *r, const struct first_seen *a,
-				   struct quick_reply *reply)
+				   const struct gpu_request *r, struct quick_reply *reply)
 {
 	uint8_t status;
 
@@ -80,8 +49,7 @@ static __device__ bool quick_build(const struct gpu_loop *g, struct agent_link *
 	    (!r->in_place && !g->model.in_place &&
 	     (reply->length > QUICK_REPLY_MAX || (uint64_t)g->model.output % 16 != 0)))
 		return false;
-	if (!builds_aside(g, a))
-		build_wqe(link, r, reply->length, status, 0);
+	build_wqe(link, r, reply->length, status, 0);
 	return true;
 }
 
@@ -99,41 +67,36 @@ static __device__ void quick_take(const struct gpu_loop *g, struct block0 *b, st
 				  struct quick_reply *reply)
 {
 	struct gpu_request *r = &t->request[0];
-	bool quick, aged, asks;
+	bool quick, aged;
 
 	aged = take_batch(g, b, t);
 	quick = is_quick(g, t);
 	/* The fetching warps read the cancel word of a quick request, as soon as it is seen; but one
-	 * that waits for others may be cancelled meanwhile. Cancel words of other small requests
-	 * cross the bus beside their payloads: to ask first would cost more than a row in vain. */
-	asks = aged && !quick && g->max_request <= QUICK_MAX;
-	if (t->needs_recheck || (aged && !asks && !quick) ||
-	    (aged && g->batch_timeout_ns > CANCEL_AGE_NS)) {
+	 * that waits for others may be cancelled meanwhile. */
+	if (t->needs_recheck || (aged && (!quick || g->batch_timeout_ns > CANCEL_AGE_NS))) {
 		choose_rows(g, b, t, aged);
 		__syncwarp();
 		quick = is_quick(g, t);
-		asks = false;
 	}
 	__syncwarp();
 	if (threadIdx.x == 0) {
 		t->quick = quick;
-		t->asks = asks;
 		t->prebuilt = t->answer_now = false;
 		r->in_place = quick && may_be_in_place(g, r);
 		if (quick) {
 			t->start_ns = g->state->start_ns = globaltimer_ns();
-			t->prebuilt = quick_build(g, &b->links[r->link], r, &t->first, reply);
+			t->prebuilt = quick_build(g, &b->links[r->link], r, reply);
 			t->answer_now = t->prebuilt && r->in_place && t->answers_left > 0;
 			t->header = reply->header;
 			t->reply_bytes = reply->length;
 			t->bytes = r->in_place || g->model.in_place ? 0 : reply->length;
 		}
+		if (quick && !t->answer_now)
+			publish_batch(g, t, b->links);
 	}
 	__syncwarp();
-	/* The rest of the turn changes nothing of it: publish and store it while the payload is on its
-	 * way. */
+	/* The rest of the turn changes nothing of it: store it while the payload is on its way. */
 	if (quick && !t->answer_now) {
-		publish_quick(g, t, b->links);
 		store_carried(g, b, WARP);
 		if (threadIdx.x == 0)
 			t->stored = true;
@@ -179,8 +142,7 @@ static __device__ bool quick_bring(const struct agent_link *link, const struct f
 /* The other warps of block 0: fetch the announced request to where it belongs if it is quick, while
  * warp 0 takes it; nothing else lies there. True in a warp that has read another descriptor than
  * the one that was announced, or that it is cancelled. */
-static __device__ bool quick_fetch(const struct gpu_loop *g, struct block0 *b, struct turn *t,
-				   bool behind)
+static __device__ bool quick_fetch(const struct gpu_loop *g, const struct block0 *b, struct turn *t)
 {
 	const struct first_seen *a = &t->first;
 	bool last = threadIdx.x >= GPU_BLOCK - WARP, confirms, asks, fits, small;
@@ -188,14 +150,10 @@ static __device__ bool quick_fetch(const struct gpu_loop *g, struct block0 *b, s
 	const uint8_t *from;
 	uint8_t *to;
 
-	if (behind)
-		post_behind(g, b, t, steps_until(t, ARRIVE_SENT));
-	await_announcement(t, behind);
+	barrier_sync<BARRIER_AHEAD>();
 	fits = a->link != GPU_NO_LINK;
 	small = fits && a->length <= QUICK_MAX;
-	struct agent_link *link = &b->links[fits ? a->link : 0];
-	if (threadIdx.x == GPU_BLOCK - WARP && builds_aside(g, a))
-		build_aside(g, link, a);
+	const struct agent_link *link = &b->links[fits ? a->link : 0];
 	from = payload_at(link, fits ? a->payload : 0);
 	to = g->in_place ? reply_at(link, fits ? a->slot : 0) + sizeof(struct ring_reply)
 			 : (uint8_t *)g->model.input;
@@ -244,10 +202,9 @@ enum quick_result { QUICK_DONE, QUICK_NOT, QUICK_NOT_HIT };
 
 /* Block 0: wait for a batch. QUICK_DONE: it is quick, and gathered already; so far no other thread
  * needs to know. Otherwise it is a batch, or the wait was stopped; QUICK_NOT_HIT, in some thread:
- * the payload that the helpers copied ahead is the batch's first row. <behind>: the batch before is
- * still to be posted. */
+ * the payload that the helpers copied ahead is the batch's first row. */
 static __device__ enum quick_result quick_wait(const struct gpu_loop *g, struct block0 *b,
-					       struct turn *t, bool behind)
+					       struct turn *t)
 {
 	struct quick_reply reply = {};
 	bool differs, any_differs;
@@ -257,8 +214,7 @@ static __device__ enum quick_result quick_wait(const struct gpu_loop *g, struct 
 		if (threadIdx.x < WARP)
 			quick_take(g, b, t, &reply);
 		else
-			differs = quick_fetch(g, b, t, behind);
-		behind = false;
+			differs = quick_fetch(g, b, t);
 		any_differs = barrier_or<BARRIER_VERDICT>(differs);
 		if (!t->quick)
 			return threadIdx.x >= GPU_BLOCK - WARP && !differs && ahead_hit(t)
