@@ -68,6 +68,13 @@ static bool lease_read_report(struct control_call *call, const json_t *object,
 		if (!control_params_read(call, where, json_array_get(q.batches, i), size_params,
 					 CONTROL_COUNT_OF(size_params), &size))
 			return false;
+		for (uint32_t before = 0; before < i; before++)
+			if (report->size[before].rows == size.rows) {
+				control_fail(call, CONTROL_ERROR_PARAMS,
+					     "%s.rows: %u comes twice; give each size once", where,
+					     size.rows);
+				return false;
+			}
 		report->size[i] = (struct worker_size){size.rows, size.batches, size.run_us};
 	}
 	if (q.gpu == NULL)

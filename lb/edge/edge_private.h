@@ -402,8 +402,8 @@ struct edge {
 	struct edge_rows_list rows, free_rows; /* with something to do */
 	struct edge_rows_list used_rows;
 	uint32_t n_batches, n_rows; /* in use, and rows of all */
-	/* work of this turn that is kept for rows, for writing text and for ends of connections; see
-	 * edge_may_work() */
+	/* work of this turn that is kept for rows, for writing text and for ends of connections;
+	 * see edge_may_work() */
 	int32_t rows_left, write_left, ends_left;
 	struct edge_layout layout[LB_SERVICES_MAX];
 	uint32_t date_second; /* of the lcore's clock, when the date was written */

@@ -64,6 +64,17 @@ Test(gpu_health, figures_that_a_driver_does_not_tell_are_unknown)
 	gpu_health_close(h);
 }
 
+/* The load balancer would refuse it, and the renewal with it. */
+Test(gpu_health, a_temperature_that_cannot_be_is_not_told)
+{
+	struct gpu_health *h = watch(GPU "health 93 4294967295 700500 3 0 0\n");
+
+	cr_expect(gpu_health_read(h, &gpu));
+	cr_expect_eq(gpu.temperature, -1);
+	cr_expect_eq(gpu.power_mw, 700500);
+	gpu_health_close(h);
+}
+
 Test(gpu_health, heat_is_said_while_it_slows_the_gpu_down)
 {
 	struct gpu_health *h = watch(GPU "health 93 71 1 0 0 4\n");

@@ -16,6 +16,9 @@ struct gpu_health {
 	bool lost;
 };
 
+/* No GPU is hotter: a driver that says so does not know. */
+#define GPU_CELSIUS_MAX 1000
+
 /* Errors after which a GPU's results or its driver cannot be relied on (NVIDIA, "XID Errors"). */
 static const struct {
 	unsigned long long xid;
@@ -111,7 +114,8 @@ static void gpu_health_read_figures(const struct gpu_health *h, struct worker_gp
 		out->memory_total = (int64_t)memory.total;
 	}
 	if (h->nvml.temperature != NULL &&
-	    h->nvml.temperature(h->device, NVML_TEMPERATURE_GPU, &number) == NVML_OK)
+	    h->nvml.temperature(h->device, NVML_TEMPERATURE_GPU, &number) == NVML_OK &&
+	    number <= GPU_CELSIUS_MAX)
 		out->temperature = number;
 	if (h->nvml.power != NULL && h->nvml.power(h->device, &number) == NVML_OK)
 		out->power_mw = number;
