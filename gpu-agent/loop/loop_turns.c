@@ -226,7 +226,9 @@ bool loop_turns_gather(struct agent_loop *loop)
 			continue;
 		}
 		loop->idle = 0;
-		if (turns_is_enough(loop, now) && turns_run_now(loop, now))
+		if (!turns_is_enough(loop, now))
+			turns_want_no_more(&loop->turns, now);
+		else if (turns_run_now(loop, now))
 			return true;
 		turns_sleep(&loop->turns, TURNS_LOOK_NS);
 	}

@@ -48,7 +48,8 @@ struct turns {
 	struct turns_offer own;
 };
 
-/* Open the file, or make it. 0, or -errno with a sentence in <error>. */
+/* Open the file, or make it. 0, or -errno with a sentence in <error>; -EPERM: users other than this
+ * one and root may write to it. */
 int turns_open(struct turns *turns, const char *path, char *error, size_t size);
 void turns_close(struct turns *turns);
 
@@ -58,7 +59,8 @@ void turns_want_no_more(struct turns *turns, uint64_t now);
 
 /* Take the turn if it is free, and this one is first. 1: taken; 0: not now; or -errno. */
 int turns_try(struct turns *turns, uint64_t now);
-/* Sleep until a turn ends, <ns> at most, unless one has ended since the last turns_want(). */
+/* Sleep until a turn ends, <ns> at most, unless one has ended since the last turns_want()
+ * or turns_want_no_more(). */
 void turns_sleep(const struct turns *turns, uint64_t ns);
 
 /* Wait for the turn, in the order in which others without deadlines ask. <run_ns>: what the runs of
