@@ -20,9 +20,6 @@
  */
 enum { TURN = 0, PLACES = 16 };
 
-/* One that waits says anew what it wants after this long at the latest. */
-#define TURNS_SAY_NS UINT64_C(1000000)
-
 /* One that has said nothing for so long has gone, or runs nothing. */
 #define TURNS_GONE_NS UINT64_C(10000000000)
 
@@ -139,8 +136,8 @@ static int turns_lock(const struct turns *t, int command, short type, off_t whic
 	return ret != 0 ? -errno : 0;
 }
 
-/* Who may write to the file can keep the turn for ever, and who makes it shorter ends all that have
- * mapped it. */
+/* One that may write to the file can keep the turn for ever, or make it shorter, which ends all
+ * that have mapped it. */
 static bool turns_are_ours(const struct stat *is)
 {
 	return S_ISREG(is->st_mode) && (is->st_mode & S_IWOTH) == 0 &&
@@ -290,19 +287,20 @@ void turns_sleep(const struct turns *t, uint64_t ns)
 	syscall(SYS_futex, &t->file->bell, FUTEX_WAIT, t->heard, &at_most, NULL, 0);
 }
 
-int turns_take(struct turns *t, uint64_t run_ns)
+int turns_ask(struct turns *t, uint64_t run_ns, uint64_t now)
 {
 	const struct turns_offer offer = {.run_ns = run_ns};
+
+	turns_want(t, &offer, now);
+	return turns_try(t, now);
+}
+
+int turns_take(struct turns *t, uint64_t run_ns)
+{
 	int ret;
 
-	do {
-		uint64_t now = clock_now_ns();
-
-		turns_want(t, &offer, now);
-		ret = turns_try(t, now);
-		if (ret == 0)
-			turns_sleep(t, TURNS_SAY_NS);
-	} while (ret == 0);
+	while ((ret = turns_ask(t, run_ns, clock_now_ns())) == 0)
+		turns_sleep(t, TURNS_SAY_NS);
 	return ret < 0 ? ret : 0;
 }
 

@@ -63,8 +63,13 @@ int turns_try(struct turns *turns, uint64_t now);
  * or turns_want_no_more(). */
 void turns_sleep(const struct turns *turns, uint64_t ns);
 
-/* Wait for the turn, in the order in which others without deadlines ask. <run_ns>: what the runs of
- * this one take. 0 or -errno. */
+/* Want the turn, in the order in which others without deadlines ask, and try to take it. <run_ns>:
+ * what the runs of this one take. As turns_try(). */
+int turns_ask(struct turns *turns, uint64_t run_ns, uint64_t now);
+/* One that asked and did not get it asks again after this long at the latest. */
+#define TURNS_SAY_NS UINT64_C(1000000)
+
+/* Ask until it is taken. 0 or -errno. */
 int turns_take(struct turns *turns, uint64_t run_ns);
 
 /* Say when the turn that this one has will end, as far as it knows. */
