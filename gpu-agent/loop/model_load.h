@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 #include "description.h"
-#include "loop/buckets/buckets.h"
+#include "models/buckets.h"
 #include "models/model.h"
 
 struct loaded_model {

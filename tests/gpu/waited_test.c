@@ -88,7 +88,7 @@ static void is_not_misled_by_a_broken_clock(struct rig *rig)
 		return;
 	for (uint32_t i = 0; i < 200; i++) {
 		pause_us(100);
-		ask(rig, i % SLOTS, 50000, (stamp() - i * 1000000) | 1);
+		ask(rig, i % SLOTS, 500000, (stamp() - i * 1000000) | 1);
 		REQUIRE(statuses(rig, 1, status), "no reply");
 		REQUIRE(status[i % SLOTS] == RING_OK, "request %u: status %u", i,
 			status[i % SLOTS]);
@@ -107,25 +107,25 @@ static void counts_once_in_turns(struct rig *rig)
 		return;
 	}
 	snprintf(path, sizeof(path), "/tmp/waited-turns-%d", getpid());
-	if (!begin(rig, (struct rig_params){.arguments = "max_request=100,delay_us=50000,sleep=1",
+	if (!begin(rig, (struct rig_params){.arguments = "max_request=100,delay_us=200000,sleep=1",
 					    .max_batch = 4,
 					    .turns = path}))
 		return;
 	unlink(path);
-	/* It learns that a request takes 50 ms. */
+	/* It learns that a request takes 200 ms. */
 	for (uint32_t i = 0; i < 3; i++) {
 		ask(rig, i, 0, stamp());
 		REQUIRE(statuses(rig, 1, status), "no reply");
 	}
 	ask(rig, 3, 0, stamp());
-	pause_us(10000); /* it runs; the next four run together then, for 200 ms */
+	pause_us(10000); /* it runs; the next four run together then, for 800 ms */
 	for (uint32_t i = 4; i < 8; i++)
 		ask(rig, i, 0, stamp());
 	REQUIRE(statuses(rig, 1, status), "no reply");
 	pause_us(10000);
-	ask(rig, 8, 300000, stamp());
+	ask(rig, 8, 1300000, stamp());
 	REQUIRE(statuses(rig, 5, status), "no reply");
-	REQUIRE(status[8] == RING_OK, "190 ms of 300 ms in the ring: status %u", status[8]);
+	REQUIRE(status[8] == RING_OK, "790 ms of 1300 ms in the ring: status %u", status[8]);
 }
 
 int main(int argc, char **argv)
