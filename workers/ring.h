@@ -87,7 +87,8 @@ struct ring_descriptor {
 	uint32_t flags;	      /* RING_* */
 	uint32_t payload;     /* its offset in the payload region, in units of RING_ALIGNMENT */
 	uint32_t reply;	      /* offset of the reply's place in the reply region, in the same units */
-	uint32_t deadline_us; /* answer within this many us of arrival or not at all; 0 = no limit */
+	uint32_t
+		deadline_us; /* answer within this many us of arrival or not at all; 0 = no limit */
 	uint32_t crc32;	      /* zlib CRC-32 of the payload if RING_HAS_CRC */
 	uint64_t flow;	      /* the load balancer's flow handle; opaque */
 	uint32_t reserved[4]; /* zero */

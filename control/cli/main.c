@@ -71,8 +71,8 @@ static const struct command {
 	{"config", "diff", "[FILE]", cli_config_diff, 0, "what it would change"},
 	{"config", "apply", "[FILE]", cli_config_apply, 0, "change it now: all of it, or nothing"},
 	{"trace", NULL, NULL, cli_trace,
-	 CLI_BIT(CLI_FLOW) | CLI_BIT(CLI_PROTOCOL) | CLI_BIT(CLI_ZONE) |
-		 CLI_BIT(CLI_COUNT_N) | CLI_BIT(CLI_FOLLOW),
+	 CLI_BIT(CLI_FLOW) | CLI_BIT(CLI_PROTOCOL) | CLI_BIT(CLI_ZONE) | CLI_BIT(CLI_COUNT_N) |
+		 CLI_BIT(CLI_FOLLOW),
 	 "every step of one flow's requests"},
 	{"capture", NULL, NULL, cli_capture,
 	 CLI_BIT(CLI_PORT) | CLI_BIT(CLI_FILE) | CLI_BIT(CLI_FILTER) | CLI_BIT(CLI_DIRECTION) |

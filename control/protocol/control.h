@@ -62,8 +62,8 @@
  *                  CONTROL_ERROR_CONFIG.
  *   status.show    {}                                       -> {status: {services, workers,
  *                   lcores, uptime_ms, window_ms, version}}
- * The fields of flows, workers, models, services and lcores are listed in doorbell-json(5). A count that
- * does not exist yet is null.
+ * The fields of flows, workers, models, services and lcores are listed in doorbell-json(5). A count
+ * that does not exist yet is null.
  *
  * One flows.* call works for a millisecond or so and then returns, so that the control thread never
  * stalls; the client calls again with the returned cursor (an opaque integer) until done is true,

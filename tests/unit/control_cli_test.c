@@ -470,7 +470,8 @@ static const struct {
 } completions[] = {
 	{"doorbell wor",
 	 "workers workers workers workers workers workers workers workers workers workers workers"},
-	{"doorbell --json workers \"\"", "list show drain resume assign release table refused set settings forget"},
+	{"doorbell --json workers \"\"",
+	 "list show drain resume assign release table refused set settings forget"},
 	{"doorbell workers show \"\"", "gpu0 gpu1 hung opt0"},
 	{"doorbell services show v", "vision"},
 	{"doorbell models show g", "gpt"},
