@@ -601,7 +601,7 @@ WALK(rows_of_bytes_and_numbers)
 	walk_destroy(w);
 }
 
-/* Whose lengths are wrong, or which are too many or too long: nothing of them comes to a worker. */
+/* Lengths that are wrong, rows that are too many or too long: a worker gets nothing of them. */
 WALK(rows_of_bytes_that_are_refused)
 {
 	static char many[5000];
