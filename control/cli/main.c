@@ -46,6 +46,8 @@ static const struct command {
 	{"workers", "drain", "NAME", cli_workers_drain,
 	 CLI_BIT(CLI_NO_WAIT) | CLI_BIT(CLI_TIMEOUT) | CLI_BIT(CLI_ABSENT),
 	 "send it nothing new, wait until it has answered all"},
+	{"workers", "replace", "OLD", cli_workers_replace, CLI_BIT(CLI_TIMEOUT),
+	 "wait until another one serves, then drain it", .more = "NEW"},
 	{"workers", "resume", "NAME", cli_workers_resume, CLI_BIT(CLI_ABSENT),
 	 "let a drained worker take requests again"},
 	{"workers", "assign", "NAME", cli_workers_assign, 0, "let it serve these services",

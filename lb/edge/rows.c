@@ -18,7 +18,7 @@
 
 /* Work for a row: whose reply is joined, or that is freed; and one that is sent. */
 #define ROWS_WORK   4
-#define ROWS_SUBMIT 24
+#define ROWS_SUBMIT 32
 /* Bytes of a row's reply that is copied: of shorter ones a packet has some. */
 #define ROWS_SHORT 256
 /* Rows that a batch sends before others do. */

@@ -17,7 +17,7 @@
 #define FRAME_SLICE 256
 /* A frame takes as long as so many bytes of text, and a byte of a head as long as some. */
 #define FRAME_AS_TEXT 32
-#define HEAD_AS_TEXT  6
+#define HEAD_AS_TEXT  4
 
 /* --- connections -------------------------------------------------------------------------------
  */

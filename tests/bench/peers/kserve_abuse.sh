@@ -16,7 +16,8 @@
 #   --device KIND     of the clients port (af_packet)
 #   --only "..."      of these attacks: heads, answers, small, bombs, rapid, provoked, pings, updates, messages, shut
 #
-# The load balancer's lcore has a CPU for itself. Worker, clients and attackers have the other, in this order of priority.
+# The load balancer's lcore has a CPU for itself; so have clients, worker and attackers, if there are four. If not, these share
+# the other, in the order worker, clients, attackers of priority.
 # BUILD is the build directory. Root, for namespaces; two CPUs.
 set -euo pipefail
 
@@ -34,6 +35,9 @@ live_options "rounds seconds connections rate size device only" "$@"
 frames=
 [ "$device" = kernel ] || { device=net_$device frames=,framecnt=4096; }
 lcore=$(cpu 1) other=$(cpu 2)
+# Where there are more CPUs worker and attackers have one each: what attackers take of the clients' is no figure.
+workers=$(cpu 3) attackers_cpu=$(cpu 4)
+workers=${workers:-$other} attackers_cpu=${attackers_cpu:-$other}
 trap 'exit 130' INT
 trap 'exit 143' TERM
 trap topology_down EXIT
@@ -67,7 +71,7 @@ declare -A pause=([heads]=2 [messages]=2 [shut]=2)
 part() {
     load "$1" without
     # shellcheck disable=SC2086
-    start abuse client env PAUSE_S="${pause[$1]:-0}" taskset -c "$other" nice -n 5 /usr/bin/python3 "$root/tests/net/kserve_abuse.py" \
+    start abuse client env PAUSE_S="${pause[$1]:-0}" taskset -c "$attackers_cpu" nice -n 5 /usr/bin/python3 "$root/tests/net/kserve_abuse.py" \
         --loop "${attack[$1]}" "$vip" 8500 10.200.0.2 $attackers
     wait_for "the attackers" grep -q ready "$dir/abuse.log"
     load "$1" with
@@ -84,7 +88,7 @@ done
 head -c $((size * 64)) /dev/urandom >"$dir/rows"
 memif_up "${device}0,iface=clients$frames" "framing: kserve, max_request: 65536, max_reply: 65536" "lcores: [$lcore]
 flows: 65536
-memory: {hugepages: false, mb: 1024}" "$ahead" "taskset -c $other $ahead" max_request=65536
+memory: {hugepages: false, mb: 1024}" "$ahead" "taskset -c $workers $ahead" max_request=65536
 for ((round = 1; round <= rounds; round++)); do
     for name in $only; do
         [ -z "${VERBOSE:-}" ] || echo "round $round: $name" >&2
