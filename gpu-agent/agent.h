@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "gpu/places.h"
+#include "gpu_budget.h"
 #include "loop/loop.h"
 #include "loop/model_load.h"
 #include "rnic/rnic.h"
@@ -25,6 +27,13 @@ extern int agent_logtype;
 /* Where rings and payloads lie. AUTO: in the GPU's memory if the RDMA device takes it. */
 enum agent_memory { AGENT_MEMORY_AUTO, AGENT_MEMORY_GPU, AGENT_MEMORY_HOST };
 
+/* Of a device of the software RNIC. */
+#define AGENT_QUEUES_MAX 16
+/* In --device and --address of several workers: each one's number. */
+#define AGENT_NUMBER_MARK "{n}"
+/* <text> with the number in the place of every mark; the caller frees it. NULL: out of memory. */
+char *agent_number_fill(const char *text, int number);
+
 struct agent_options {
 	struct endpoint lb; /* the load balancer's address for agents */
 	char name[AGENT_NAME_MAX];
@@ -33,10 +42,11 @@ struct agent_options {
 	const char *device;
 	struct rnic_address address, gateway;
 	uint8_t prefix;
+	const char *address_marked; /* --address, where it has AGENT_NUMBER_MARK; else NULL */
 	/* The supervisor has claimed the interface of <device> for all its workers. */
 	bool device_claimed;
 	uint32_t mtu, slots, max_batch, batch_timeout_us, heartbeat_ms, max_run_ms, weight,
-		memory_mb, payload_mb, traffic_class;
+		memory_mb, payload_mb, traffic_class, queues;
 	bool hugepages;
 	bool idle_sleep;
 	const char *turns; /* file of those that run their models in turn; NULL: none */
@@ -45,6 +55,7 @@ struct agent_options {
 	bool dcqcn;
 	const char *label[AGENT_LABELS_MAX]; /* key=value */
 	unsigned int n_labels;
+	uint32_t gpu_memory_mb; /* that a worker may take on its GPU; 0: no limit */
 	const char *gpus;  /* auto, none, all, or a list of numbers */
 	uint32_t workers;  /* number of workers on CPUs */
 	bool processes;    /* several workers have a process each, under a supervisor */
@@ -94,6 +105,8 @@ struct agent_setup {
 	const struct agent_options *options;
 	const struct agent_loop_ops *loop;
 	int gpu; /* CUDA device number, for a loop on a GPU */
+	struct places places;
+	struct gpu_budget budget;
 	/* Rings and payloads are to be in the GPU's memory; if not, <memory_why> says why, unless
 	 * that is plain. */
 	bool memory_on_gpu;

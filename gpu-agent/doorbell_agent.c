@@ -20,8 +20,10 @@
 #include "loop/link_memory.h"
 #include "dial.h"
 #include "doorbell_agent.h"
+#include "labels.h"
 #include "loop/graph_model.h"
 #include "runtime/cpus.h"
+#include "runtime/eal_end.h"
 #include "runtime/kernel_port.h"
 #include "runtime/log_sink.h"
 #include "runtime/notify.h"
@@ -166,6 +168,12 @@ static bool add_worker(struct workers *w, const struct agent_options *o, int gpu
 	uint32_t least_mb;
 	int ret;
 
+	if (!gpu_budget_begin(&setup->budget, gpu < 0 ? 0 : o->gpu_memory_mb, gpu, error,
+			      sizeof(error))) {
+		log_sink_print(RTE_LOG_ERR, "doorbell-agent: --gpu-memory-mb %u: %s",
+			       o->gpu_memory_mb, error);
+		return false;
+	}
 	if (w->graph != NULL)
 		ret = agent_model_open(&setup->model, &w->graph->model, w->graph->arguments,
 				       o->max_batch, error, sizeof(error));
@@ -188,6 +196,7 @@ static bool add_worker(struct workers *w, const struct agent_options *o, int gpu
 	setup->options = o;
 	setup->loop = gpu < 0 ? &agent_loop_cpu : &agent_loop_cuda;
 	setup->gpu = gpu;
+	agent_places_find(&setup->places, o, gpu);
 	if (setup->model.shape.max_batch > setup->loop->batch_max) {
 		rte_log(RTE_LOG_NOTICE, agent_logtype,
 			"agent: worker=%s max_batch=%u: this loop takes %u at most, and uses "
@@ -269,6 +278,13 @@ static bool make_workers(struct workers *w, const struct agent_options *o)
 	n = o->workers > 1 ? 0 : choose_gpus(o, &w->setup[0].model, gpus);
 	if (n < 0)
 		return false;
+	if (n == 0 && o->gpu_memory_mb != 0) {
+		log_sink_print(
+			RTE_LOG_ERR,
+			"doorbell-agent: --gpu-memory-mb: the model runs on CPUs here; leave "
+			"it out");
+		return false;
+	}
 	if (n == 0) {
 		while (w->n < o->workers)
 			if (!add_worker(w, o, -1, true))
@@ -458,6 +474,7 @@ static struct rnic *agent_open_rnic(const struct agent_options *o, struct worker
 		.claimed = o->device_claimed,
 		.gpu_reads = on_gpu,
 		.dcqcn = o->dcqcn,
+		.queues = (uint16_t)o->queues,
 	};
 	char found[384];
 	struct rnic *rnic;
@@ -498,7 +515,7 @@ static int run_workers(struct workers *w, struct agent_options *o, char *program
 		ret = serve_until_left(w, rnic);
 	if (rnic != NULL)
 		rnic->ops->close(rnic);
-	rte_eal_cleanup();
+	eal_end();
 unload:
 	unload_models(w);
 	return ret;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "agent.h"
+#include "supervisor.h"
 #include "runtime/log_line.h"
 #include "runtime/option_table.h"
 
@@ -43,6 +44,25 @@ static int refuse_value(char *error, size_t size, const char *why)
 	return -EINVAL;
 }
 
+char *agent_number_fill(const char *text, int number)
+{
+	size_t mark = strlen(AGENT_NUMBER_MARK);
+	char *out = NULL;
+	size_t size = 0;
+	FILE *stream = open_memstream(&out, &size);
+
+	if (stream == NULL)
+		return NULL;
+	for (const char *at; (at = strstr(text, AGENT_NUMBER_MARK)) != NULL; text = at + mark)
+		fprintf(stream, "%.*s%d", (int)(at - text), text, number);
+	fputs(text, stream);
+	if (fclose(stream) != 0) {
+		free(out);
+		return NULL;
+	}
+	return out;
+}
+
 static int take_gateway(void *field, const char *text, char *error, size_t size)
 {
 	return agent_address_parse(text, field) ? 0 : refuse_value(error, size, "is no IP address");
@@ -55,9 +75,8 @@ static bool is_unicast(const struct rnic_address *address)
 	return !IN6_IS_ADDR_MULTICAST(&address->addr) && !IN6_IS_ADDR_UNSPECIFIED(&address->addr);
 }
 
-int agent_prefix_take(void *options, const char *text, char *error, size_t size)
+static int take_prefix(struct agent_options *o, const char *text, char *error, size_t size)
 {
-	struct agent_options *o = options;
 	const char *slash = strchr(text, '/');
 	char address[64], *end;
 	unsigned long bits;
@@ -77,6 +96,20 @@ int agent_prefix_take(void *options, const char *text, char *error, size_t size)
 			"has no prefix length from 1 to 32 (IPv4) or from 1 to 128 (IPv6)");
 	o->prefix = (uint8_t)bits;
 	return 0;
+}
+
+int agent_prefix_take(void *options, const char *text, char *error, size_t size)
+{
+	struct agent_options *o = options;
+	char *first = agent_number_fill(text, 0);
+	int ret;
+
+	if (first == NULL)
+		return refuse_value(error, size, "cannot be read: out of memory");
+	o->address_marked = strcmp(first, text) != 0 ? text : NULL;
+	ret = take_prefix(o, first, error, size);
+	free(first);
+	return ret;
 }
 
 static int take_name(void *field, const char *text, char *error, size_t size)
@@ -147,6 +180,10 @@ static const struct option_row rows[] = {
 	{"gateway", OPTION_CALL, AT(gateway), "IP",
 	 "soft: next hop to load balancers outside the subnet", .take = take_gateway},
 	{"mtu", OPTION_NUMBER, AT(mtu), "BYTES", "soft: IP MTU of the device", 576, 9216},
+	{"queues", OPTION_NUMBER, AT(queues), "N",
+	 "soft: queues of the device; of a memif one per lcore of the load balancer, whose other "
+	 "end has as many, spares its lcores handing packets to each other",
+	 1, AGENT_QUEUES_MAX},
 	{"traffic-class", OPTION_NUMBER, AT(traffic_class), "N",
 	 "verbs: DSCP and ECN bits of the packets sent [0]", 0, 255},
 	{"proxy", OPTION_FLAG_OFF, AT(may_post), NULL,
@@ -163,10 +200,15 @@ static const struct option_row rows[] = {
 	{"gpu", OPTION_CALL, AT(gpus), "N,...|all|none",
 	 "GPUs that run the model, a worker each [auto: the first, if the model has a CUDA side]",
 	 .take = take_gpus},
+	{"gpu-memory-mb", OPTION_NUMBER, AT(gpu_memory_mb), "MB",
+	 "memory that a worker, with its model, may take on its GPU; it does not start with less "
+	 "free, nor with a model that takes more [no limit]",
+	 1, 16777216},
 	{"workers", OPTION_NUMBER, AT(workers), "N", "workers that run the model on CPUs", 1, 64},
 	{"one-process", OPTION_FLAG_OFF, AT(processes), NULL,
 	 "several workers: all in this process, behind one RNIC [a process each; {n} in --device "
-	 "is then the worker's number, and with the soft engine, or {n}, each worker has the next "
+	 "and --address is then the worker's number; with the soft engine, or {n} in --device "
+	 "alone, each worker has the next "
 	 "address]"},
 	{"hang-ms", OPTION_NUMBER, AT(hang_ms), "MS",
 	 "a loop that gives no sign of life for this and --max-run-ms together ends its process",
@@ -221,10 +263,23 @@ static int options_check(const struct agent_options *o)
 			"each GPU; give one of them\n");
 		return 2;
 	}
+	if (o->address_marked != NULL && !agent_supervisor_wanted(o)) {
+		fprintf(stderr,
+			"doorbell-agent: --address %s: " AGENT_NUMBER_MARK
+			" is the number of one of "
+			"several workers that have a process each; write the address\n",
+			o->address_marked);
+		return 2;
+	}
 	if (o->memory == AGENT_MEMORY_GPU && !o->verbs) {
 		fprintf(stderr,
 			"doorbell-agent: --memory gpu needs an RDMA device (--engine verbs); "
 			"the software RNIC reaches host memory only\n");
+		return 2;
+	}
+	if (o->gpu_memory_mb != 0 && strcmp(o->gpus, "none") == 0) {
+		fprintf(stderr, "doorbell-agent: --gpu-memory-mb is for models on GPUs; leave it "
+				"out, or --gpu none\n");
 		return 2;
 	}
 	if (o->turns != NULL && strcmp(o->gpus, "none") != 0) {
@@ -257,6 +312,7 @@ int agent_options_parse(int argc, char **argv, struct agent_options *o)
 	*o = (struct agent_options){
 		.model_arguments = "",
 		.mtu = 1500,
+		.queues = 1,
 		.slots = 256,
 		.max_batch = 32,
 		.heartbeat_ms = 20,

@@ -23,6 +23,7 @@
 #include "agent.h"
 #include "description_json.h"
 #include "dial.h"
+#include "labels.h"
 #include "lookup.h"
 #include "protocol/worker_state.h"
 #include "rdma/roce_wire.h"
@@ -343,21 +344,6 @@ static json_t *links_json(const struct agent_session *s)
 	return links;
 }
 
-/* Labels are not checked here: the load balancer rejects bad ones with a reason. */
-static json_t *labels_json(const struct agent_options *o)
-{
-	json_t *labels = json_object();
-
-	for (unsigned int i = 0; i < o->n_labels; i++) {
-		const char *end = strchr(o->label[i], '=');
-		char key[256];
-
-		snprintf(key, sizeof(key), "%.*s", (int)(end - o->label[i]), o->label[i]);
-		json_object_set_new(labels, key, json_string(end + 1));
-	}
-	return labels;
-}
-
 static json_t *registration_json(const struct agent_session *s)
 {
 	const struct agent_options *o = s->setup->options;
@@ -365,18 +351,18 @@ static json_t *registration_json(const struct agent_session *s)
 	char address[INET6_ADDRSTRLEN], instance[17];
 
 	snprintf(instance, sizeof(instance), "%016lx", s->instance);
-	return json_pack("{s:I, s:o, s:i, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, "
-			 "s:I, s:o}",
-			 "min_request", (json_int_t)shape->min_request, "labels", labels_json(o),
-			 "version", PROTOCOL, "name", s->setup->name, "model",
-			 s->setup->model.model->name, "instance", instance, "slots",
-			 (json_int_t)o->slots, "max_request", (json_int_t)shape->max_request,
-			 "max_reply", (json_int_t)agent_worker_max_reply(s->worker), "max_batch",
-			 (json_int_t)shape->max_batch, "weight", (json_int_t)o->weight,
-			 "heartbeat_ms", (json_int_t)o->heartbeat_ms, "max_run_ms",
-			 (json_int_t)s->max_run_ms, "address",
-			 agent_address_format(&o->address, address, sizeof(address)), "path_mtu",
-			 (json_int_t)s->setup->rnic->path_mtu, "links", links_json(s));
+	return json_pack(
+		"{s:I, s:o, s:i, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, "
+		"s:I, s:o}",
+		"min_request", (json_int_t)shape->min_request, "labels",
+		agent_labels_json(o, &s->setup->places), "version", PROTOCOL, "name",
+		s->setup->name, "model", s->setup->model.model->name, "instance", instance, "slots",
+		(json_int_t)o->slots, "max_request", (json_int_t)shape->max_request, "max_reply",
+		(json_int_t)agent_worker_max_reply(s->worker), "max_batch",
+		(json_int_t)shape->max_batch, "weight", (json_int_t)o->weight, "heartbeat_ms",
+		(json_int_t)o->heartbeat_ms, "max_run_ms", (json_int_t)s->max_run_ms, "address",
+		agent_address_format(&o->address, address, sizeof(address)), "path_mtu",
+		(json_int_t)s->setup->rnic->path_mtu, "links", links_json(s));
 }
 
 static void send_register(struct agent_session *s)
@@ -484,6 +470,12 @@ static void take_registration(struct agent_session *s, json_t *result)
 				    "the load balancer's answer to the registration is not "
 				    "understood; do both sides have the same version?");
 	ret = agent_worker_start(s->worker, answers, path_mtu, why, sizeof(why));
+	if (ret == -EDQUOT) {
+		/* It would take as much the next time. */
+		LOG(ERR, "worker=%s --gpu-memory-mb %u: %s", s->setup->name,
+		    s->setup->options->gpu_memory_mb, why);
+		return session_end(s, true);
+	}
 	if (ret < 0) {
 		snprintf(reason, sizeof(reason), "the links cannot be set up: %s", why);
 		return session_fail(s, REFUSED_MS, reason);

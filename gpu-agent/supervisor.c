@@ -43,7 +43,6 @@
 
 #define EXIT_USAGE      2 /* bad options: a restart does not help */
 #define EXTRA_ARGUMENTS 16
-#define NUMBER_MARK     "{n}"
 /* Environment variables by which a worker knows its supervisor. */
 #define CLAIMED "DOORBELL_CLAIMED_DEVICE"
 #define WORKER  "DOORBELL_WORKER"
@@ -188,18 +187,17 @@ static bool address_behind(const struct agent_options *o, unsigned int n, char *
 	return true;
 }
 
-/* Fill the worker's number into --device. NULL when out of memory. */
-static char *device_of(const struct agent_options *o, int number)
+/* Fill the worker's number into --address. False when that is no address for it. */
+static bool address_of(const struct agent_options *o, int number, char *text, size_t size)
 {
-	const char *mark = strstr(o->device, NUMBER_MARK);
-	char *text = NULL;
+	struct agent_options parsed;
+	char *filled = agent_number_fill(o->address_marked, number), error[128];
+	bool good = filled != NULL &&
+		    agent_prefix_take(&parsed, filled, error, sizeof(error)) == 0 &&
+		    (size_t)snprintf(text, size, "%s", filled) < size;
 
-	if (mark == NULL)
-		return strdup(o->device);
-	return asprintf(&text, "%.*s%d%s", (int)(mark - o->device), o->device, number,
-			mark + strlen(NUMBER_MARK)) < 0
-		       ? NULL
-		       : text;
+	free(filled);
+	return good;
 }
 
 /* True when several processes can use --device. Packet sockets share an interface, and RDMA devices
@@ -207,19 +205,20 @@ static char *device_of(const struct agent_options *o, int number)
 static bool can_be_shared(const struct agent_options *o)
 {
 	return o->verbs || strncmp(o->device, "net_af_packet", 13) == 0 ||
-	       strstr(o->device, NUMBER_MARK) != NULL;
+	       strstr(o->device, AGENT_NUMBER_MARK) != NULL;
 }
 
 static bool make_children(struct supervisor *s)
 {
 	const struct agent_options *o = s->options;
-	bool own_address = !o->verbs || strstr(o->device, NUMBER_MARK) != NULL;
+	bool own_address = !o->verbs || strstr(o->device, AGENT_NUMBER_MARK) != NULL;
+	bool marked = o->address_marked != NULL;
 	int numbers[AGENT_WORKERS_MAX], n;
 
 	if (!can_be_shared(o)) {
 		REPORT(ERR,
 		       "--device %s can belong to one process only: give each worker its own "
-		       "with " NUMBER_MARK " in place of its number, or use --one-process",
+		       "with " AGENT_NUMBER_MARK " in place of its number, or use --one-process",
 		       o->device);
 		return false;
 	}
@@ -231,11 +230,16 @@ static bool make_children(struct supervisor *s)
 		c->number = numbers[i];
 		c->again_ms = AGAIN_MS;
 		agent_worker_name(c->name, o->name, o->workers > 1 ? "cpu" : "gpu", numbers[i]);
-		c->device = device_of(o, numbers[i]);
+		c->device = agent_number_fill(o->device, numbers[i]);
 		if (c->device == NULL)
 			return false;
-		if (!address_behind(o, own_address ? (unsigned int)i : 0, c->address,
-				    sizeof(c->address))) {
+		if (marked && !address_of(o, numbers[i], c->address, sizeof(c->address))) {
+			REPORT(ERR, "--address %s: with %d in it, it is no address of a worker",
+			       o->address_marked, numbers[i]);
+			return false;
+		}
+		if (!marked && !address_behind(o, own_address ? (unsigned int)i : 0, c->address,
+					       sizeof(c->address))) {
 			REPORT(ERR,
 			       "--address: %d workers need as many consecutive addresses, and the "
 			       "subnet "
@@ -603,7 +607,7 @@ static bool claim_device(const struct agent_options *o)
 	char error[512];
 
 	unsetenv(CLAIMED);
-	if (o->verbs || strstr(o->device, NUMBER_MARK) != NULL)
+	if (o->verbs || strstr(o->device, AGENT_NUMBER_MARK) != NULL)
 		return true;
 	if (port_claim(&port, o->device, error, sizeof(error)) < 0) {
 		log_sink_print(RTE_LOG_ERR, "doorbell-agent: %s", error);

@@ -69,6 +69,7 @@ static int create_link(struct agent_worker *w, struct worker_link *link, char *w
 		.sendable = link->memory.sendable,
 		.wqe_count = link_wqes(w->setup->options->slots),
 		.psn = link->psn,
+		.spread = (uint32_t)(link - w->link),
 		.wake = &w->sleeper,
 		.failed = &w->failed,
 		.why = why,
@@ -253,7 +254,9 @@ int agent_worker_start(struct agent_worker *w, const struct agent_link_answer *a
 		return ret;
 	}
 	w->loop = setup->loop->start(&p, error, size);
-	return w->loop == NULL ? -EIO : 0;
+	if (w->loop == NULL)
+		return -EIO;
+	return gpu_budget_keeps(&setup->budget, error, size) ? 0 : -EDQUOT;
 }
 
 void agent_worker_destroy(struct agent_worker *w)

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 
 #include <event2/event.h>
-#include <rte_eal.h>
 #include <rte_log.h>
 
 #include "config/cluster_secret.h"
@@ -15,6 +14,7 @@
 #include "ports/eal.h"
 #include "lb.h"
 #include "observe/access_log.h"
+#include "runtime/eal_end.h"
 #include "runtime/log_sink.h"
 #include "runtime/option_table.h"
 #include "reload/certificates.h"
@@ -282,6 +282,6 @@ int main(int argc, char **argv)
 	ret = lb == NULL || !open_settings(lb) ? EXIT_FAILURE : serve_until_stopped(lb);
 	lb_destroy(lb);
 	supervisor_close(&supervisor);
-	rte_eal_cleanup();
+	eal_end();
 	return ret;
 }

@@ -36,6 +36,9 @@ static void load_reset(struct pick_load *load, uint16_t worker, uint16_t credits
 	else
 		load->open[worker / WORKER_BLOCK] &= ~bit;
 	load->run_ns[worker] = load->gap_ns[worker] = load->turn_ns[worker] = 0;
+	load->told[worker] = 0;
+	load->by_deadline[worker] = false;
+	load->wait_ns[worker] = 0;
 	load->meter[worker] = (struct load_meter){0};
 	load_note(load, worker, 0);
 }
@@ -107,6 +110,38 @@ uint64_t workers_expected_finish_ns(const struct pick_load *load, uint16_t worke
 	if (all > batch)
 		ns = load_max(ns, turn * (float)((all + batch - 1) / batch) - since);
 	return (uint64_t)ns;
+}
+
+/* Would it run a request at once? Others may be running where it would: a device that is shared. */
+static bool load_is_idle(const struct pick_load *load, uint16_t worker)
+{
+	return load->outstanding[worker] == 0 && load->wait_ns[worker] < load->run_ns[worker] / 2;
+}
+
+bool workers_load_gathers_before(const struct pick_load *load, uint16_t a, uint16_t b, uint64_t now,
+				 uint32_t batch)
+{
+	uint32_t waits_a = workers_load_waiting(load, a), waits_b = workers_load_waiting(load, b);
+	bool gathers_a = waits_a % batch != 0, gathers_b = waits_b % batch != 0;
+	bool idle_a = load_is_idle(load, a), idle_b = load_is_idle(load, b);
+
+	if (idle_a != idle_b)
+		return idle_a;
+	if (gathers_a != gathers_b)
+		return gathers_a;
+	if (waits_a != waits_b)
+		return waits_a < waits_b;
+	if (load->outstanding[a] != load->outstanding[b])
+		return load->outstanding[a] < load->outstanding[b];
+	return workers_expected_finish_ns(load, a, now, batch) <
+	       workers_expected_finish_ns(load, b, now, batch);
+}
+
+uint64_t workers_soonest_finish_ns(const struct pick_load *load, uint16_t worker, uint32_t batch)
+{
+	uint32_t batches = workers_load_waiting(load, worker) / batch + 1;
+
+	return (uint64_t)(load->run_ns[worker] * (float)batches);
 }
 
 void workers_load_relax(struct pick_load *load)

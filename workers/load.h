@@ -31,6 +31,11 @@ struct pick_load {
 	uint16_t outstanding[WORKERS_MAX]; /* requests sent and not answered, and placed ones */
 	uint16_t placed[WORKERS_MAX];      /* of those: places whose request it has not yet */
 	uint16_t later[WORKERS_MAX];       /* of the others: sent after its last answer */
+	/* Of a worker that runs requests by their deadlines: what it said last waits for a run,
+	 * less <later> then. */
+	int32_t told[WORKERS_MAX];
+	bool by_deadline[WORKERS_MAX];
+	float wait_ns[WORKERS_MAX];        /* that its requests waited for a run of late */
 	uint32_t open[WORKER_BLOCKS];      /* one bit per worker: it has credits */
 	uint64_t changes;                  /* number of changes so far */
 	uint32_t changed[WORKER_BLOCKS];   /* low half of <changes> after the block's last change */
@@ -84,10 +89,12 @@ static inline void load_give_credit(struct pick_load *load, uint16_t worker)
 /* Take a credit for a request at time <now>, in ticks. The caller has checked that there is one. */
 static inline void workers_load_sent(struct pick_load *load, uint16_t worker, uint64_t now)
 {
-	if (load->outstanding[worker] == load->placed[worker])
+	if (load->outstanding[worker] == load->placed[worker]) {
 		load->meter[worker].mark = now;
-	else
+		load->told[worker]++;
+	} else {
 		load->later[worker]++;
+	}
 	load_take_credit(load, worker);
 }
 
@@ -110,10 +117,12 @@ static inline void workers_load_placed(struct pick_load *load, uint16_t worker)
 
 static inline void workers_load_announced(struct pick_load *load, uint16_t worker, uint64_t now)
 {
-	if (load->outstanding[worker] == load->placed[worker]--)
+	if (load->outstanding[worker] == load->placed[worker]--) {
 		load->meter[worker].mark = now;
-	else
+		load->told[worker]++;
+	} else {
 		load->later[worker]++;
+	}
 }
 
 static inline void workers_load_unplaced(struct pick_load *load, uint16_t worker)
@@ -135,6 +144,46 @@ static inline void workers_load_answered(struct pick_load *load, uint16_t worker
 	load->later[worker] = 0;
 	load_give_credit(load, worker);
 }
+
+/*
+ * The worker says that <waiting> requests wait for a run there, those of others included: with each
+ * answer, and when a run begins. It runs them by their deadlines and gives up what would be late.
+ */
+static inline void workers_load_told(struct pick_load *load, uint16_t worker, uint32_t waiting)
+{
+	load->by_deadline[worker] = true;
+	load->told[worker] = (int32_t)waiting - load->later[worker];
+}
+
+/* A request of such a worker waited for so long until its run began. */
+static inline void workers_load_waited(struct pick_load *load, uint16_t worker, uint64_t wait_ns)
+{
+	load->wait_ns[worker] += ((float)wait_ns - load->wait_ns[worker]) / 16;
+}
+
+/* Requests that wait for a run at a worker that runs them by deadline, with those that are on their
+ * way there. */
+static inline uint32_t workers_load_waiting(const struct pick_load *load, uint16_t worker)
+{
+	int32_t waiting = load->told[worker] + load->later[worker];
+
+	return (uint32_t)(waiting > 0 ? waiting : 0) + load->placed[worker];
+}
+
+/*
+ * Which of two such workers should have one more request that has the time to wait? One that has
+ * nothing to do, and whose requests have waited for less than half a run of late, would run it at
+ * once. Else the one where a batch of <batch> has begun to gather: full batches cost least. Else
+ * where fewest wait, and then where it would be done first.
+ */
+bool workers_load_gathers_before(const struct pick_load *load, uint16_t a, uint16_t b, uint64_t now,
+				 uint32_t batch);
+
+/*
+ * ns until such a worker could have run one more if it ran nothing but those that wait there, and
+ * full batches only: its models' turns are its own to arrange.
+ */
+uint64_t workers_soonest_finish_ns(const struct pick_load *load, uint16_t worker, uint32_t batch);
 
 /*
  * Expected ns from <now>, in ticks, until <worker>, which runs at most <batch> of the caller's

@@ -142,10 +142,13 @@ enum ring_status {
  * The immediate: slot [19:0], status [27:20], more chunks follow [28], heartbeat [31].
  * A heartbeat is a zero-length WRITE WITH IMMEDIATE posted by the loop itself; its low 20 bits are
  * the backlog as in struct ring_reply, but at most RING_IMM_BACKLOG_MAX. (In version 1 they counted
- * the heartbeats, which nobody read.)
+ * the heartbeats, which nobody read.) With bit 20 the loop runs requests by their deadlines and
+ * gives up what would be late; its backlog is what waits for a run, and it beats when a long run
+ * begins, too.
  */
 #define RING_IMM_BACKLOG_MAX 0xfffffu
 #define RING_IMM_MORE	   (1u << 28)
+#define RING_IMM_BY_DEADLINE (1u << 20)
 #define RING_IMM_HEARTBEAT (1u << 31)
 
 RING_FN uint32_t ring_imm(uint32_t slot, uint32_t status, uint32_t more)
@@ -167,6 +170,11 @@ RING_FN uint32_t ring_imm_heartbeat(uint32_t backlog)
 {
 	return RING_IMM_HEARTBEAT |
 	       (backlog < RING_IMM_BACKLOG_MAX ? backlog : RING_IMM_BACKLOG_MAX);
+}
+
+RING_FN int ring_imm_by_deadline(uint32_t imm)
+{
+	return (imm & RING_IMM_BY_DEADLINE) != 0;
 }
 
 RING_FN uint32_t ring_imm_backlog(uint32_t imm)

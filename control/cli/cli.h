@@ -38,6 +38,7 @@ enum cli_option {
 	CLI_ADDRESS,
 	CLI_MTU,
 	CLI_MEMORY_MB,
+	CLI_GPU_MEMORY_MB,
 	CLI_NO_HUGEPAGES,
 	CLI_ENGINE,
 	CLI_LB_FABRIC_ADDRESS,
@@ -85,7 +86,7 @@ struct cli {
 	uint64_t timeout_s; /* of workers drain; 0: none given */
 	/* doctor */
 	const char *config, *lb, *device, *address, *engine, *lb_fabric_address, *root;
-	uint64_t mtu, memory_mb;
+	uint64_t mtu, memory_mb, gpu_memory_mb;
 	bool no_hugepages;
 	bool help, version, commands; /* print this instead of running a command */
 	const char *make;

@@ -73,6 +73,7 @@ static int examine(struct cli *cli, enum doctor_side side)
 		.lb_fabric_address = cli->lb_fabric_address,
 		.mtu = (uint32_t)cli->mtu,
 		.memory_mb = (uint32_t)cli->memory_mb,
+		.gpu_memory_mb = (uint32_t)cli->gpu_memory_mb,
 		.no_hugepages = cli->no_hugepages,
 	};
 	struct stat folder;

@@ -10,6 +10,7 @@
 #include "cli/bench/bench.h"
 #include "cli/cli.h"
 #include "cli/reference.h"
+#include "cli/size/commands.h"
 #include "cli/size/size.h"
 
 #define FILTERS                                                                                    \
@@ -18,8 +19,8 @@
 #define WATCH CLI_BIT(CLI_WATCH)
 #define AGENT                                                                                      \
 	(CLI_BIT(CLI_LB) | CLI_BIT(CLI_DEVICE) | CLI_BIT(CLI_ADDRESS) | CLI_BIT(CLI_MTU) |         \
-	 CLI_BIT(CLI_MEMORY_MB) | CLI_BIT(CLI_NO_HUGEPAGES) | CLI_BIT(CLI_ENGINE) |                \
-	 CLI_BIT(CLI_LB_FABRIC_ADDRESS))
+	 CLI_BIT(CLI_MEMORY_MB) | CLI_BIT(CLI_GPU_MEMORY_MB) | CLI_BIT(CLI_NO_HUGEPAGES) |         \
+	 CLI_BIT(CLI_ENGINE) | CLI_BIT(CLI_LB_FABRIC_ADDRESS))
 
 static const struct command {
 	const char *object, *verb; /* verb and operand are NULL when there is none */
@@ -101,15 +102,21 @@ bool cli_command_get(size_t i, struct cli_command *out)
 	return true;
 }
 
-/* Commands that read their own options; --json may stand before them. */
+/* Commands that read their own options, and their verbs; --json may stand before them. */
 static const struct own_command {
-	const char *name;
+	const char *name, *verb, *operand; /* the latter are NULL when there is none */
 	int (*run)(int argc, char **argv);
 	void (*print_options)(void);
 	const char *help;
 } own_commands[] = {
-	{"bench", cli_bench, bench_options_names, "send requests and measure; see bench --help"},
-	{"size", cli_size, size_options_names, "how many workers a service needs; see size --help"},
+	{"bench", NULL, NULL, cli_bench, bench_options_names,
+	 "send requests and measure; see bench --help"},
+	{"size", NULL, NULL, cli_size, size_options_names,
+	 "how many workers a service needs; see size --help"},
+	{"size", "reads", NULL, cli_size, size_reads_names,
+	 "how fast a GPU reads over a fabric of PCIe"},
+	{"size", "calls", "FILE", cli_size, size_calls_names,
+	 "what a program takes whose CUDA calls go over a network"},
 };
 
 static void cli_print_error(const char *format, va_list ap)
@@ -213,8 +220,14 @@ static void print_help(FILE *out)
 			 c->more != NULL ? c->more : "");
 		fprintf(out, "  %-28s %s\n", words, c->help);
 	}
-	for (size_t i = 0; i < CLI_COUNT_OF(own_commands); i++)
-		fprintf(out, "  %-28s %s\n", own_commands[i].name, own_commands[i].help);
+	for (size_t i = 0; i < CLI_COUNT_OF(own_commands); i++) {
+		const struct own_command *c = &own_commands[i];
+		char words[64];
+
+		snprintf(words, sizeof(words), "%s %s %s", c->name, c->verb != NULL ? c->verb : "",
+			 c->operand != NULL ? c->operand : "");
+		fprintf(out, "  %-28s %s\n", words, c->help);
+	}
 	fprintf(out,
 		"\nEach has options of its own: doorbell help <object> <verb>. Many take these:\n"
 		"  --watch[=SECONDS]    again every 2 s, or as often as said\n"
@@ -245,7 +258,10 @@ static void print_commands(void)
 		putchar('\n');
 	}
 	for (size_t i = 0; i < CLI_COUNT_OF(own_commands); i++) {
-		printf("%s - -", own_commands[i].name);
+		const struct own_command *c = &own_commands[i];
+
+		printf("%s %s %s", c->name, c->verb != NULL ? c->verb : "-",
+		       c->operand != NULL ? c->operand : "-");
 		own_commands[i].print_options();
 		putchar('\n');
 	}
@@ -272,7 +288,8 @@ static const char *words_after(const char *object, char *buf, size_t size)
 				object != NULL && c->operand != NULL ? c->operand : "");
 	}
 	for (size_t i = 0; object == NULL && i < CLI_COUNT_OF(own_commands) && at < size; i++)
-		at += (size_t)snprintf(buf + at, size - at, ", %s", own_commands[i].name);
+		if (own_commands[i].verb == NULL)
+			at += (size_t)snprintf(buf + at, size - at, ", %s", own_commands[i].name);
 	return buf;
 }
 

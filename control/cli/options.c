@@ -63,6 +63,8 @@ const struct option_row cli_options[] = {
 	[CLI_ADDRESS] = {"address", OPTION_TEXT, AT(address), "IP/PREFIX"},
 	[CLI_MTU] = {"mtu", OPTION_NUMBER, AT(mtu), "BYTES", NULL, 576, MTU_MAX},
 	[CLI_MEMORY_MB] = {"memory-mb", OPTION_NUMBER, AT(memory_mb), "MB", NULL, 1, MEMORY_MAX},
+	[CLI_GPU_MEMORY_MB] = {"gpu-memory-mb", OPTION_NUMBER, AT(gpu_memory_mb), "MB", NULL, 1,
+			       1 << 24},
 	[CLI_NO_HUGEPAGES] = {"no-hugepages", OPTION_FLAG, AT(no_hugepages)},
 	[CLI_ENGINE] = {"engine", OPTION_TEXT, AT(engine), "ENGINE"},
 	[CLI_LB_FABRIC_ADDRESS] = {"lb-fabric-address", OPTION_TEXT, AT(lb_fabric_address), "IP"},

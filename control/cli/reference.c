@@ -318,6 +318,7 @@ const struct cli_option_about cli_option_abouts[] = {
 	{CLI_ADDRESS, NULL, "The worker's own RoCEv2 address.\n"},
 	{CLI_MTU, NULL, "The IP MTU.\n"},
 	{CLI_MEMORY_MB, NULL, "Packet memory.\n"},
+	{CLI_GPU_MEMORY_MB, NULL, "Memory that its worker may take on a GPU: is as much free?\n"},
 	{CLI_NO_HUGEPAGES, NULL, "Packet memory is of ordinary pages.\n"},
 	{CLI_LB_FABRIC_ADDRESS, NULL,
 	 "The load balancer's address on the fabric.\n"

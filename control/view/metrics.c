@@ -635,6 +635,19 @@ static void put_states(struct text *t, const struct family *f, const struct item
 	}
 }
 
+/* Labels by which services are near or spread; those of the operator's own have no bound. */
+static void put_places(struct text *t, const struct worker *worker)
+{
+	static const char *const keys[] = {"host", "numa", "pcie", "nvlink"};
+
+	for (size_t i = 0; i < RTE_DIM(keys); i++) {
+		const char *value = workers_label(worker, keys[i]);
+
+		if (value != NULL)
+			put_label(t, keys[i], value);
+	}
+}
+
 static void put_info(struct text *t, const struct family *f, const struct item *item)
 {
 	char text[32];
@@ -646,6 +659,7 @@ static void put_info(struct text *t, const struct family *f, const struct item *
 		put_label(t, "model", item->worker->spec.model);
 		put_number_label(t, "slots", item->worker->spec.slots);
 		put_number_label(t, "max_batch", item->worker->spec.max_batch);
+		put_places(t, item->worker);
 	} else {
 		snprintf(text, sizeof(text), "%u.%02u.%u", rte_version_year(), rte_version_month(),
 			 rte_version_minor());

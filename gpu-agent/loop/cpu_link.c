@@ -1,6 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "loop/cpu_link.h"
 
+uint32_t cpu_link_spare(struct agent_link *link, struct agent_loop_stats *stats)
+{
+	uint32_t needed = link->built + link->staged;
+
+	if (mlx5_room(&link->queue) <= needed)
+		cpu_link_reap(link, stats);
+	if (link->dead)
+		return UINT32_MAX;
+	return mlx5_room(&link->queue) > needed ? mlx5_room(&link->queue) - needed : 0;
+}
+
 uint32_t cpu_link_take(const struct agent_loop_params *params, struct agent_link *link,
 		       uint64_t now_ns, struct intake *request, uint32_t max,
 		       struct agent_loop_stats *stats)
@@ -14,8 +25,9 @@ uint32_t cpu_link_take(const struct agent_loop_params *params, struct agent_link
 		.min_request = params->shape.min_request,
 		.max_request = params->shape.max_request,
 	};
-	uint32_t n = 0;
+	uint32_t n = 0, spare = cpu_link_spare(link, stats);
 
+	max = spare < max ? spare : max;
 	while (n < max) {
 		uint32_t index = link->position & (link->slot_count - 1);
 
@@ -28,6 +40,7 @@ uint32_t cpu_link_take(const struct agent_loop_params *params, struct agent_link
 		else
 			n++;
 	}
+	link->staged += n;
 	return n;
 }
 
@@ -51,12 +64,14 @@ static void cpu_link_count(struct agent_loop_stats *stats, uint8_t status)
 	stats->bad += status == RING_BAD;
 }
 
-struct mlx5_write cpu_link_answer(const struct agent_link *link, const struct intake *request,
+struct mlx5_write cpu_link_answer(struct agent_link *link, const struct intake *request,
 				  uint32_t length, uint32_t chunk, bool more,
 				  struct agent_loop_stats *stats)
 {
-	if (!more)
+	if (!more) {
 		cpu_link_count(stats, request->status);
+		link->staged--;
+	}
 	return (struct mlx5_write){
 		.remote_address = link->remote_address + (uint64_t)request->reply * RING_ALIGNMENT +
 				  (uint64_t)chunk * link->chunk,

@@ -46,7 +46,8 @@ struct agent_link {
 	uint64_t position; /* of the next descriptor */
 	uint64_t counted;  /* the descriptors before this position are there: the backlog */
 	uint32_t built;    /* WQEs that were built, but not rung yet */
-	uint32_t staged;   /* WQEs that the requests of the next batch will need (loop_cuda) */
+	uint32_t staged;   /* WQEs that requests will need: those taken and not answered (loop_cpu),
+			      those of the next batch (loop_cuda) */
 	uint32_t held;     /* WQEs of the batch whose replies are held back (loop_cuda) */
 	bool dead;         /* the queue pair failed: post nothing more */
 };
@@ -126,5 +127,9 @@ extern const struct agent_loop_ops agent_loop_cuda;
 int agent_gpus(char *why, size_t size);
 /* The GPU's product name, or "". */
 void agent_gpu_name(int gpu, char *name, size_t size);
+/* Its PCI address, "0000:17:00.0". False when CUDA does not say. */
+bool agent_gpu_bus(int gpu, char *bus, size_t size);
+/* MiB of its memory that are free, and that it has. False when CUDA does not say. */
+bool agent_gpu_memory(int gpu, uint64_t *free_mb, uint64_t *total_mb);
 
 #endif

@@ -3,7 +3,6 @@
  * The loop on a CPU thread: the default where there is no GPU, and what most tests run. It does
  * what the GPU's loop does, in the same order, with the same posting routine.
  */
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 
 #include "loop/loop_cpu.h"
 #include "loop/loop_steps.h"
+#include "loop/loop_turns.h"
 #include "loop/model_load.h"
 #include "runtime/clock.h"
 
@@ -19,16 +19,9 @@
 
 bool loop_cpu_post(struct agent_loop *loop, struct agent_link *link, const struct mlx5_write *write)
 {
+	/* There is room: cpu_link_spare() was asked before a request was taken or a heartbeat made.
+	 */
 	cpu_link_reap(link, &loop->stats);
-	/* A full queue empties as the peer acknowledges; the queue pair of a peer that does not
-	 * acknowledge fails. */
-	while (!link->dead && mlx5_room(&link->queue) <= link->built) {
-		if (loop_cpu_stops(loop))
-			return false;
-		cpu_link_ring(&loop->params, link);
-		sched_yield();
-		cpu_link_reap(link, &loop->stats);
-	}
 	if (link->dead)
 		return false;
 	mlx5_wqe_build(&link->queue, link->built++, write);
@@ -56,10 +49,27 @@ void loop_cpu_heartbeat(struct agent_loop *loop, uint64_t now, uint32_t open)
 		struct agent_link *link = &loop->params.links[i];
 		struct mlx5_write write = agent_heartbeat(link, backlog);
 
+		if (cpu_link_spare(link, &loop->stats) == 0)
+			continue;
+		if (loop->by_turns != NULL)
+			write.imm |= RING_IMM_BY_DEADLINE;
 		loop_cpu_post(loop, link, &write);
 		cpu_link_ring(&loop->params, link);
 	}
 	loop->stats.heartbeats++;
+}
+
+/* Do requests wait until there is a WQE for their replies? */
+static bool loop_waits_for_room(const struct agent_loop *loop)
+{
+	for (unsigned int i = 0; i < loop->params.n_links; i++) {
+		struct agent_link *link = &loop->params.links[i];
+
+		if (!link->dead && mlx5_room(&link->queue) <= link->built + link->staged &&
+		    cpu_link_unread(link) > 0)
+			return true;
+	}
+	return false;
 }
 
 void loop_cpu_back_off(struct agent_loop *loop, uint64_t ns, bool (*look)(struct agent_loop *loop))
@@ -76,6 +86,8 @@ void loop_cpu_back_off(struct agent_loop *loop, uint64_t ns, bool (*look)(struct
 		sleeper_prepare(loop->params.sleeper);
 		if (look(loop) || loop_cpu_stops(loop))
 			sleeper_cancel(loop->params.sleeper);
+		else if (ns > LOOP_PENDING_NS && loop_waits_for_room(loop))
+			sleeper_wait(loop->params.sleeper, LOOP_PENDING_NS);
 		else
 			sleeper_wait(loop->params.sleeper, ns);
 		break;
@@ -85,46 +97,54 @@ void loop_cpu_back_off(struct agent_loop *loop, uint64_t ns, bool (*look)(struct
 /* --- wait_inputs ---------------------------------------------------------------------------------
  */
 
-/* Take the requests of one ring, until the batch is full. */
-static void take_ring(struct agent_loop *loop, struct agent_link *link, uint64_t now)
+uint32_t loop_cpu_take(struct agent_loop *loop, uint64_t now, struct intake *request,
+		       struct agent_link **of, uint32_t max)
 {
-	struct batch *b = &loop->batch;
-	uint32_t taken = cpu_link_take(&loop->params, link, now, &b->request[b->n],
-				       loop->params.max_batch - b->n, &loop->stats);
+	uint32_t n = 0;
 
-	while (taken-- > 0)
-		b->link[b->n++] = link;
-}
+	for (unsigned int i = 0; i < loop->params.n_links; i++) {
+		struct agent_link *link =
+			&loop->params.links[(loop->first_link + i) % loop->params.n_links];
+		uint32_t taken =
+			cpu_link_take(&loop->params, link, now, &request[n], max - n, &loop->stats);
 
-static void take_all_rings(struct agent_loop *loop, uint64_t now)
-{
-	for (unsigned int i = 0; i < loop->params.n_links; i++)
-		take_ring(loop, &loop->params.links[(loop->first_link + i) % loop->params.n_links],
-			  now);
+		while (taken-- > 0)
+			of[n++] = link;
+	}
 	loop->first_link++;
+	return n;
 }
 
 /* --- turns, where others run on the same machine ------------------------------------------------
  */
 
-static bool loop_waits_for_turn(const struct agent_loop *loop)
+static void loop_cannot_take_turns(const struct agent_loop *loop, int ret)
 {
-	return loop->params.turns != NULL && !loop->has_turn;
+	fprintf(stderr, "loop: cannot take turns by %s: %s; the agent exits\n", loop->params.turns,
+		strerror(-ret));
+	_exit(EXIT_FAILURE);
 }
 
-void loop_cpu_take_turn(struct agent_loop *loop)
+void loop_cpu_take_turn(struct agent_loop *loop, uint64_t run_ns)
 {
 	int ret;
 
-	if (!loop_waits_for_turn(loop))
+	if (loop->params.turns == NULL || loop->has_turn)
 		return;
-	ret = turns_take(&loop->turns);
-	if (ret < 0) {
-		fprintf(stderr, "loop: cannot take turns by %s: %s; the agent exits\n",
-			loop->params.turns, strerror(-ret));
-		_exit(EXIT_FAILURE);
-	}
+	ret = turns_take(&loop->turns, run_ns);
+	if (ret < 0)
+		loop_cannot_take_turns(loop, ret);
 	loop->has_turn = true;
+}
+
+bool loop_cpu_try_turn(struct agent_loop *loop, uint64_t now)
+{
+	int ret = turns_try(&loop->turns, now);
+
+	if (ret < 0)
+		loop_cannot_take_turns(loop, ret);
+	loop->has_turn = ret > 0;
+	return loop->has_turn;
 }
 
 void loop_cpu_give_turn(struct agent_loop *loop)
@@ -134,14 +154,13 @@ void loop_cpu_give_turn(struct agent_loop *loop)
 	loop->has_turn = false;
 }
 
-/* Take what is there; where others run in turn with this loop, only look before its turn. Returns
- * whether there is something. */
 static bool loop_finds(struct agent_loop *loop, uint64_t now)
 {
-	if (loop_waits_for_turn(loop))
-		return loop_cpu_unread(loop) > 0;
-	take_all_rings(loop, now);
-	return loop->batch.n > 0;
+	struct batch *b = &loop->batch;
+
+	b->n += loop_cpu_take(loop, now, &b->request[b->n], &b->link[b->n],
+			      loop->params.max_batch - b->n);
+	return b->n > 0;
 }
 
 static bool loop_look(struct agent_loop *loop)
@@ -161,10 +180,7 @@ static bool wait_inputs(struct agent_loop *loop)
 	while (!loop_cpu_stops(loop)) {
 		now = clock_now_ns();
 		loop_cpu_heartbeat(loop, now, b->n);
-		if (loop_finds(loop, now) && loop_waits_for_turn(loop)) {
-			loop_cpu_take_turn(loop);
-			continue;
-		}
+		loop_finds(loop, now);
 		if (b->n == loop->params.max_batch ||
 		    (b->n > 0 && now - b->request[0].seen_ns >= timeout)) {
 			loop->idle = 0;
@@ -218,7 +234,7 @@ static void run_model(struct agent_loop *loop)
 static void scatter(struct agent_loop *loop)
 {
 	struct batch *b = &loop->batch;
-	uint16_t backlog = ring_reply_backlog(loop_cpu_unread(loop));
+	uint16_t backlog = ring_reply_backlog(loop_cpu_unread(loop) + loop_turns_wait(loop));
 
 	for (uint32_t i = 0; i < b->n; i++) {
 		struct ring_reply header = {
@@ -278,10 +294,13 @@ static void *loop_thread(void *argument)
 {
 	struct agent_loop *loop = argument;
 
-	while (wait_inputs(loop)) {
+	while (loop->by_turns != NULL ? loop_turns_gather(loop) : wait_inputs(loop)) {
 		gather_items(loop);
+		if (loop->by_turns != NULL)
+			loop_turns_begin(loop);
 		run_model(loop);
-		loop_cpu_give_turn(loop);
+		if (loop->by_turns != NULL)
+			loop_turns_end(loop);
 		scatter(loop);
 		send_outputs(loop);
 	}
@@ -297,6 +316,7 @@ static void free_loop(struct agent_loop *loop)
 	free(loop->batch.runs);
 	if (loop->params.turns != NULL)
 		turns_close(&loop->turns);
+	loop_turns_destroy(loop);
 	loop_steps_destroy(loop);
 	free(loop);
 }
@@ -328,7 +348,8 @@ static struct agent_loop *loop_cpu_start(const struct agent_loop_params *params,
 	}
 	if (loop->params.hang_ms == 0)
 		loop->params.hang_ms = AGENT_HANG_MS;
-	if ((steps ? loop_steps_create(loop) : create_batch(loop)) < 0)
+	if ((steps ? loop_steps_create(loop) : create_batch(loop)) < 0 ||
+	    (!steps && params->turns != NULL && loop_turns_create(loop) < 0))
 		goto no_memory;
 	if (pthread_create(&loop->thread, NULL, steps ? loop_steps_thread : loop_thread, loop) !=
 	    0) {

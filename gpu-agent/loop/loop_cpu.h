@@ -9,7 +9,10 @@
 #include <pthread.h>
 
 #include "loop/cpu_link.h"
-#include "loop/turns.h"
+#include "turns/turns.h"
+
+/* ns: the RNIC does not wake the loop when something was acknowledged. */
+#define LOOP_PENDING_NS 200000
 
 struct batch {
 	uint32_t n;
@@ -22,12 +25,14 @@ struct batch {
 };
 
 struct loop_steps;
+struct loop_turns;
 
 /* Owner: its thread. */
 struct agent_loop {
 	struct agent_loop_params params;
 	struct batch batch;       /* of loop_cpu.c; */
 	struct loop_steps *steps; /* or of loop_steps.c */
+	struct loop_turns *by_turns; /* of loop_turns.c; NULL: nobody runs in turn with this loop */
 	unsigned int first_link;  /* link that is polled first; the next one each time */
 	uint64_t next_heartbeat;
 	uint32_t idle;
@@ -43,19 +48,25 @@ static inline bool loop_cpu_stops(const struct agent_loop *loop)
 	return __atomic_load_n(&loop->stop, __ATOMIC_ACQUIRE);
 }
 
-/* Post a WRITE. False: the link is dead, or the loop stops. */
+/* Post a WRITE, for which cpu_link_spare() has a WQE. False: the link is dead. */
 bool loop_cpu_post(struct agent_loop *loop, struct agent_link *link,
 		   const struct mlx5_write *write);
 
 /*
  * Where other loops run in turn with this one: wait for the turn; the next one may run. Without
- * such loops nothing happens.
+ * such loops nothing happens. <run_ns>: what a run of this one takes.
  */
-void loop_cpu_take_turn(struct agent_loop *loop);
+void loop_cpu_take_turn(struct agent_loop *loop, uint64_t run_ns);
 void loop_cpu_give_turn(struct agent_loop *loop);
+/* The same by turns_try(): is it this loop's turn now? */
+bool loop_cpu_try_turn(struct agent_loop *loop, uint64_t now);
 
 /* Requests that wait unread in the rings. */
 uint32_t loop_cpu_unread(const struct agent_loop *loop);
+
+/* Takes requests of all rings, <max> at most; each in its turn goes first. Returns how many. */
+uint32_t loop_cpu_take(struct agent_loop *loop, uint64_t now, struct intake *request,
+		       struct agent_link **link, uint32_t max);
 
 /* The heartbeat, if it is due. <open>: requests that were taken and are not answered. */
 void loop_cpu_heartbeat(struct agent_loop *loop, uint64_t now, uint32_t open);

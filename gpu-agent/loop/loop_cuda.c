@@ -560,3 +560,24 @@ void agent_gpu_name(int gpu, char *name, size_t size)
 	if (cudaGetDeviceProperties(&properties, gpu) == cudaSuccess)
 		snprintf(name, size, "%s", properties.name);
 }
+
+bool agent_gpu_bus(int gpu, char *bus, size_t size)
+{
+	if (cudaDeviceGetPCIBusId(bus, (int)size, gpu) == cudaSuccess)
+		return true;
+	cudaGetLastError();
+	return false;
+}
+
+bool agent_gpu_memory(int gpu, uint64_t *free_mb, uint64_t *total_mb)
+{
+	size_t left, all;
+
+	if (cudaSetDevice(gpu) != cudaSuccess || cudaMemGetInfo(&left, &all) != cudaSuccess) {
+		cudaGetLastError();
+		return false;
+	}
+	*free_mb = left >> 20;
+	*total_mb = all >> 20;
+	return true;
+}

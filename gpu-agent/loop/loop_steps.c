@@ -11,9 +11,6 @@
 #include "loop/loop_steps.h"
 #include "runtime/clock.h"
 
-/* ns: the RNIC does not wake the loop when a piece was acknowledged. */
-#define STEPS_PENDING_NS 200000
-
 /* A request whose reply is not complete. */
 struct open_reply {
 	struct intake request;
@@ -179,7 +176,7 @@ static uint64_t steps_gather(struct agent_loop *loop, uint64_t now)
 		if (!ends && o->due_ns > now)
 			left = left < o->due_ns - now ? left : o->due_ns - now;
 		else if (!sent)
-			left = left < STEPS_PENDING_NS ? left : STEPS_PENDING_NS;
+			left = left < LOOP_PENDING_NS ? left : LOOP_PENDING_NS;
 		else if (ends && !o->stepped)
 			steps_end(loop, o, o->ending, &times);
 		else
@@ -208,7 +205,7 @@ static void steps_run(struct agent_loop *loop)
 	struct loop_steps *s = loop->steps;
 	struct ring_reply times = {0};
 
-	loop_cpu_take_turn(loop);
+	loop_cpu_take_turn(loop, loop->stats.longest_run_ns);
 	times.start_ns = clock_now_ns();
 	loop->params.model->step(loop->params.model_state, s->turn, s->n_turns);
 	times.done_ns = clock_now_ns();

@@ -49,6 +49,17 @@ void agent_gpu_name(int gpu, char *name, size_t size)
 	name[0] = '\0';
 }
 
+bool agent_gpu_bus(int gpu, char *bus, size_t size)
+{
+	bus[0] = '\0';
+	return false;
+}
+
+bool agent_gpu_memory(int gpu, uint64_t *free_mb, uint64_t *total_mb)
+{
+	return false;
+}
+
 /* --- graph_model.c --- */
 
 static int graph_model_none_open(const char *arguments, uint32_t max_batch,

@@ -21,6 +21,7 @@ import threading
 
 BATCH_MAX = 128  # of the loop on a GPU
 WARM_UPS = 3
+MB = 1 << 20
 TENSORS_MAX, RANK_MAX, NAME_MAX = 16, 8, 63  # of a description
 # PyTorch's types of numbers that have a name in KServe's protocol.
 DATATYPES = {"bool": "BOOL", "uint8": "UINT8", "uint16": "UINT16", "uint32": "UINT32",
@@ -187,6 +188,13 @@ def capture(module, example, max_batch=1):
     return Captured(graph, inputs, outputs)
 
 
+def reserved(example):
+    """Bytes that PyTorch holds on the GPU of <example>, those that it may reuse included."""
+    import torch
+
+    return torch.cuda.memory_reserved(example.device)
+
+
 # --- the agent ----------------------------------------------------------------------------------
 
 def command_line(**options):
@@ -267,8 +275,20 @@ def run_until_stopped(library, words, graph):
         raise errors[0]
 
 
+def budget_left(budget_mb, taken_bytes, gpu):
+    """What a budget of <budget_mb> leaves to the agent, in MB, once PyTorch has taken its part."""
+    if isinstance(budget_mb, bool) or not isinstance(budget_mb, int) or budget_mb < 1:
+        raise Error(f"gpu_memory_mb={budget_mb!r} is no number of MB; give a whole one, from 1")
+    taken_mb = -(-taken_bytes // MB)
+    if taken_mb >= budget_mb:
+        raise Error(f"the module has taken {taken_mb} MB of GPU {gpu}, which leaves nothing of "
+                    f"gpu_memory_mb={budget_mb}; give more, a smaller max_batch, or another module")
+    return budget_mb - taken_mb
+
+
 def serve(module, example, *, lb, device, address, name=None, model=None, max_batch=1,
-          input_name="input0", output_name="output0", version="1", library=None, **options):
+          input_name="input0", output_name="output0", version="1", library=None,
+          gpu_memory_mb=None, **options):
     """Serve <module> until Ctrl-C or SIGTERM, or until an operator drains the worker.
 
     <example> is an input as the module takes it: a batch, on the GPU; its shape behind the first
@@ -276,14 +296,19 @@ def serve(module, example, *, lb, device, address, name=None, model=None, max_ba
     module's class in lower case. <input_name>, <output_name> and <version> describe it to clients,
     with the types and shapes of its tensors. <lb>, <device>, <address>, <name> and all other options
     are those of doorbell-agent: batch_timeout_us=50, engine="verbs", no_hugepages=True. Once in a
-    process.
+    process. <gpu_memory_mb>: more of the GPU's memory than that neither PyTorch, with this module, nor
+    the agent may have taken.
     """
     model = model or getattr(module, "__name__", type(module).__name__).lower()
     words = command_line(lb=lb, device=device, address=address, name=name, model=model,
                          max_batch=max_batch, **options)
     check_names(input_name, output_name, version)
+    if gpu_memory_mb is not None:
+        budget_left(gpu_memory_mb, 0, None)
     agent = load_library(library)
     captured = capture(module, example, max_batch)
+    if gpu_memory_mb is not None:
+        words += command_line(gpu_memory_mb=budget_left(gpu_memory_mb, reserved(example), example.device.index))[1:]
     graph = captured.describe(description(captured.inputs, captured.outputs, input_name,
                                           output_name, version))
     run_until_stopped(agent, words, ctypes.byref(graph))

@@ -37,6 +37,7 @@ struct rnic_qp_params {
 	struct rnic_span sendable; /* memory that may be sent from */
 	uint32_t wqe_count;        /* power of two */
 	uint32_t psn;              /* first PSN that we send */
+	uint32_t spread; /* the peer's lcore: its packets go by the device's queue of that number */
 	struct sleeper *wake;      /* woken by a write or by a failure of the queue pair, or NULL */
 	uint32_t *failed;          /* set to 1 (atomic) when the queue pair fails; NULL: none */
 	char *why;                 /* NULL, or gets the reason when create() returns NULL */

@@ -128,14 +128,14 @@ static void send_notification(struct soft_rnic *rnic, struct soft_qp *qp)
 {
 	struct rte_mbuf *m;
 
-	if (!qp->resolved || txq_room(&rnic->tx) == 0)
+	if (!qp->resolved || txq_room(qp->tx) == 0)
 		return;
 	m = rte_pktmbuf_alloc(rnic->small);
 	if (m == NULL)
 		return;
 	responder_notification_due(&qp->responder);
 	m->data_len = m->pkt_len = roce_cnp_build(rte_pktmbuf_mtod(m, uint8_t *), &qp->path);
-	txq_push(&rnic->tx, m);
+	txq_push(qp->tx, m);
 }
 
 static void send_acknowledgements(struct soft_rnic *rnic)
@@ -149,7 +149,7 @@ static void send_acknowledgements(struct soft_rnic *rnic)
 
 		if (unlikely(qp->responder.notification_due))
 			send_notification(rnic, qp);
-		if (!qp->responder.ack_due || !qp->resolved || txq_room(&rnic->tx) == 0)
+		if (!qp->responder.ack_due || !qp->resolved || txq_room(qp->tx) == 0)
 			continue;
 		m = rte_pktmbuf_alloc(rnic->small);
 		if (m == NULL)
@@ -157,8 +157,17 @@ static void send_acknowledgements(struct soft_rnic *rnic)
 		responder_ack_due(&qp->responder, &psn, &syndrome, &msn);
 		m->data_len = m->pkt_len = roce_ack_build(rte_pktmbuf_mtod(m, uint8_t *), &qp->path,
 							  psn, syndrome, msn);
-		txq_push(&rnic->tx, m);
+		txq_push(qp->tx, m);
 	}
+}
+
+/* Each packet may be answered. */
+static bool has_room(const struct soft_rnic *rnic)
+{
+	for (uint16_t q = 0; q < rnic->port.queues; q++)
+		if (txq_room(&rnic->tx[q]) < 2 * BURST * rnic->port.queues)
+			return false;
+	return true;
 }
 
 unsigned int soft_receive_poll(struct soft_rnic *rnic)
@@ -166,14 +175,21 @@ unsigned int soft_receive_poll(struct soft_rnic *rnic)
 	struct rte_mbuf *packet[BURST];
 	struct soft_qp *to_wake = NULL;
 	uint64_t now = rte_rdtsc();
-	uint16_t n;
+	bool drained = true;
+	unsigned int n = 0;
 
-	if (txq_room(&rnic->tx) < 2 * BURST)
+	if (!has_room(rnic))
 		return 0;
-	n = rte_eth_rx_burst(rnic->port.id, 0, packet, BURST);
-	drained_poll(&rnic->drained, now, n < BURST);
-	for (uint16_t i = 0; i < n; i++)
-		receive_frame(rnic, packet[i], now, &to_wake);
+	for (uint16_t q = 0; q < rnic->port.queues; q++) {
+		struct port_queue from = port_queue(&rnic->port, q);
+		uint16_t got = rte_eth_rx_burst(from.id, from.queue, packet, BURST);
+
+		drained &= got < BURST;
+		for (uint16_t i = 0; i < got; i++)
+			receive_frame(rnic, packet[i], now, &to_wake);
+		n += got;
+	}
+	drained_poll(&rnic->drained, now, drained);
 	rnic->stats.packets_in += n;
 	if (n > 0)
 		send_acknowledgements(rnic);

@@ -14,14 +14,14 @@ static void resolve_ask(struct soft_rnic *rnic, const struct rnic_address *next_
 {
 	struct rte_mbuf *m = rte_pktmbuf_alloc(rnic->small);
 
-	if (m == NULL || txq_room(&rnic->tx) == 0) {
+	if (m == NULL || txq_room(soft_rnic_tx(rnic)) == 0) {
 		rte_pktmbuf_free(m);
 		return;
 	}
 	m->data_len = m->pkt_len =
 		neigh_request_build(rte_pktmbuf_mtod(m, uint8_t *), next_hop->family,
 				    &next_hop->addr, &rnic->params.address.addr, rnic->port.mac);
-	txq_push(&rnic->tx, m);
+	txq_push(soft_rnic_tx(rnic), m);
 }
 
 /* Ask the known MAC address, by unicast, whether it still has the next hop's address. */
@@ -29,14 +29,14 @@ static void resolve_probe(struct soft_rnic *rnic, const struct soft_qp *qp)
 {
 	struct rte_mbuf *m = rte_pktmbuf_alloc(rnic->small);
 
-	if (m == NULL || txq_room(&rnic->tx) == 0) {
+	if (m == NULL || txq_room(soft_rnic_tx(rnic)) == 0) {
 		rte_pktmbuf_free(m);
 		return; /* retried at the next poll */
 	}
 	m->data_len = m->pkt_len = neigh_probe_build(
 		rte_pktmbuf_mtod(m, uint8_t *), qp->next_hop.family, &qp->next_hop.addr,
 		&rnic->params.address.addr, rnic->port.mac, qp->path.header);
-	txq_push(&rnic->tx, m);
+	txq_push(soft_rnic_tx(rnic), m);
 }
 
 static uint32_t clock_ms(uint64_t now)
@@ -113,11 +113,11 @@ bool soft_resolve_receive(struct soft_rnic *rnic, struct rte_mbuf *m, uint16_t e
 	resolve_learn(rnic, &message);
 	if (message.kind != NEIGH_REQUEST ||
 	    memcmp(&message.target, &rnic->params.address.addr, sizeof(message.target)) != 0 ||
-	    txq_room(&rnic->tx) == 0)
+	    txq_room(soft_rnic_tx(rnic)) == 0)
 		return false;
 	rte_pktmbuf_reset(m);
 	m->data_len = m->pkt_len =
 		neigh_reply_build(rte_pktmbuf_mtod(m, uint8_t *), &message, rnic->port.mac);
-	txq_push(&rnic->tx, m);
+	txq_push(soft_rnic_tx(rnic), m);
 	return true;
 }

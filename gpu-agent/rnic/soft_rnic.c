@@ -15,7 +15,7 @@
 #include "runtime/data_room.h"
 
 /* mbufs for rings, window and transmit queue. */
-#define PACKETS     (SOFT_HOLD_MAX + 2 * DESCRIPTORS + TXQ_SIZE + 1024)
+#define PACKETS(queues) (SOFT_HOLD_MAX + (queues) * (2 * DESCRIPTORS + TXQ_SIZE) + 1024)
 #define SMALL       4095
 #define SMALL_ROOM  (RTE_PKTMBUF_HEADROOM + 128)
 #define POOL_CACHE  256
@@ -45,8 +45,9 @@ static unsigned int soft_rnic_poll(struct soft_rnic *rnic, uint64_t *next_check)
 				soft_send_check(rnic->qp[i], now);
 		*next_check = now + rte_get_tsc_hz() / 1000000 * CHECK_US;
 	}
-	if (rnic->tx.n > 0)
-		work += txq_flush(&rnic->tx);
+	for (uint16_t q = 0; q < rnic->port.queues; q++)
+		if (rnic->tx[q].n > 0)
+			work += txq_flush(&rnic->tx[q]);
 	return work;
 }
 
@@ -54,9 +55,11 @@ static unsigned int soft_rnic_poll(struct soft_rnic *rnic, uint64_t *next_check)
  * unsent. */
 static bool soft_rnic_has_work(const struct soft_rnic *rnic)
 {
-	if (rnic->tx.n > 0 || !mailbox_empty(&rnic->mailbox) ||
-	    __atomic_load_n(&rnic->stop, __ATOMIC_ACQUIRE))
+	if (!mailbox_empty(&rnic->mailbox) || __atomic_load_n(&rnic->stop, __ATOMIC_ACQUIRE))
 		return true;
+	for (uint16_t q = 0; q < rnic->port.queues; q++)
+		if (rnic->tx[q].n > 0)
+			return true;
 	for (unsigned int i = 0; i < rnic->n_qps; i++)
 		if (send_queue_rings(&rnic->qp[i]->sq))
 			return true;
@@ -129,16 +132,20 @@ static int soft_rnic_thread(void *argument)
 
 static int soft_rnic_open_port(struct soft_rnic *rnic, char *error, size_t size)
 {
+	/* The queues share a pool: one thread reads them all. */
+	struct rte_mempool *pools[SOFT_RNIC_QUEUES_MAX];
 	struct port_params p = {
 		.device = rnic->params.device,
-		.queues = 1,
+		.queues = rnic->params.queues,
 		.rx_descriptors = DESCRIPTORS,
 		.tx_descriptors = DESCRIPTORS,
 		.mtu = rnic->params.mtu,
-		.pool = &rnic->packets,
+		.pool = pools,
 	};
 	int ret = 0;
 
+	for (uint16_t q = 0; q < rnic->params.queues; q++)
+		pools[q] = rnic->packets;
 	if (!rnic->params.claimed)
 		ret = port_claim(&rnic->port, rnic->params.device, error, size);
 	if (ret == 0)
@@ -146,7 +153,12 @@ static int soft_rnic_open_port(struct soft_rnic *rnic, char *error, size_t size)
 				       rnic->without_xdp, error, size);
 	if (ret < 0)
 		return ret;
-	rnic->tx.port = rnic->port.id;
+	for (uint16_t q = 0; q < rnic->port.queues; q++) {
+		struct port_queue to = port_queue(&rnic->port, q);
+
+		rnic->tx[q].port = to.id;
+		rnic->tx[q].queue = to.queue;
+	}
 	rnic->sleeper.blind = rnic->port.n_fds == 0;
 	soft_filter_attach(&rnic->port, &rnic->params.address);
 	for (unsigned int i = 0; ret == 0 && i < rnic->port.n_fds; i++)
@@ -160,7 +172,7 @@ static int soft_rnic_start(struct soft_rnic *rnic, char *error, size_t size)
 
 	if (ret < 0)
 		return ret;
-	rnic->packets = port_pool_create("rnic_packets", PACKETS, POOL_CACHE,
+	rnic->packets = port_pool_create("rnic_packets", PACKETS(rnic->params.queues), POOL_CACHE,
 					 port_data_room(rnic->params.mtu));
 	rnic->small = rte_pktmbuf_pool_create("rnic_small", SMALL, POOL_CACHE, 0, SMALL_ROOM,
 					      SOCKET_ID_ANY);
@@ -193,7 +205,8 @@ static void soft_rnic_close(struct rnic *base)
 		rte_eal_wait_lcore(rnic->lcore);
 	if (rnic->port.queues > 0)
 		port_close(&rnic->port);
-	rte_pktmbuf_free_bulk(rnic->tx.packet, rnic->tx.n);
+	for (unsigned int q = 0; q < SOFT_RNIC_QUEUES_MAX; q++)
+		rte_pktmbuf_free_bulk(rnic->tx[q].packet, rnic->tx[q].n);
 	mailbox_fini(&rnic->mailbox);
 	sleeper_fini(&rnic->sleeper);
 	rte_mempool_free(rnic->packets);
@@ -219,7 +232,9 @@ void soft_rnic_stats_read(const struct rnic *base, struct soft_rnic_stats *out)
 	const struct soft_rnic *rnic = (const struct soft_rnic *)base;
 
 	*out = rnic->stats;
-	out->packets_out = rnic->tx.packets;
+	out->packets_out = 0;
+	for (unsigned int q = 0; q < SOFT_RNIC_QUEUES_MAX; q++)
+		out->packets_out += rnic->tx[q].packets;
 	for (unsigned int i = 0; i < rnic->n_qps; i++) {
 		out->resent += rnic->qp[i]->requester.stats.resent;
 		out->naks_received += rnic->qp[i]->requester.stats.naks;
@@ -287,6 +302,7 @@ static struct rnic_qp *soft_qp_create(struct rnic *base, const struct rnic_qp_pa
 	qp->base =
 		(struct rnic_qp){.rnic = base, .number = number, .rkey = keys[0], .lkey = keys[1]};
 	qp->sq.qpn = number;
+	qp->tx = &rnic->tx[params->spread % rnic->port.queues];
 	mailbox_send(&rnic->mailbox, soft_qp_add, rnic, qp);
 	qp->base.queue = send_queue_view(&qp->sq);
 	return &qp->base;
@@ -330,7 +346,7 @@ static void soft_qp_set_peer(void *owner, void *argument)
 	};
 	struct requester_params rq = {
 		.path = &qp->path,
-		.tx = &rnic->tx,
+		.tx = qp->tx,
 		.pool = rnic->small,
 		.held = &rnic->held,
 		.waiting = &rnic->paced,
@@ -422,6 +438,8 @@ struct rnic *soft_rnic_create(const struct soft_rnic_params *params, char *error
 		.wakes = true,
 	};
 	rnic->params = *params;
+	if (params->queues == 0)
+		rnic->params.queues = 1;
 	if (soft_rnic_start(rnic, error, size) < 0) {
 		soft_rnic_close(&rnic->base);
 		return NULL;

@@ -12,7 +12,8 @@
 
 #include "rnic/rnic.h"
 
-#define SOFT_RNIC_QPS_MAX 1024
+#define SOFT_RNIC_QPS_MAX    1024
+#define SOFT_RNIC_QUEUES_MAX 16
 
 struct soft_rnic_params {
 	const char *device;          /* DPDK devargs */
@@ -24,6 +25,9 @@ struct soft_rnic_params {
 	bool claimed;   /* the supervisor has claimed the interface for all its workers */
 	bool gpu_reads; /* a GPU reads what is placed: demote its cache lines */
 	bool dcqcn;     /* react to congestion */
+	/* of the device, at most SOFT_RNIC_QUEUES_MAX; 0: one. Queue pairs spread over them by
+	 * their params' <spread>; the device may have fewer. */
+	uint16_t queues;
 };
 
 /* Start the RNIC. The EAL is up and has a worker lcore to spare. NULL with a sentence in <error>.

@@ -32,6 +32,7 @@ struct soft_qp {
 	bool resolved; /* the next hop's MAC address is known */
 	bool direct;   /* the peer is the next hop: its packets come from that MAC address */
 	bool dead;     /* an error CQE was written */
+	struct txq *tx; /* of the queue that its packets take */
 	struct rnic_qp_params params;
 	struct rnic_address next_hop;
 	uint64_t asked;     /* TSC of the last request for the next hop's MAC address */
@@ -53,7 +54,7 @@ struct soft_rnic {
 	struct soft_rnic_params params;
 	struct port port;
 	char without_xdp[KERNEL_PORT_REASON_MAX]; /* the reason; see kernel_port.h */
-	struct txq tx;
+	struct txq tx[SOFT_RNIC_QUEUES_MAX];      /* of the port's queues */
 	struct rte_mempool *packets; /* received, and sent until acknowledged */
 	struct rte_mempool *small;   /* ACKs and ARP */
 	uint32_t held;               /* packets that wait for an acknowledgement */
@@ -72,6 +73,12 @@ struct soft_rnic {
 static inline struct soft_rnic *soft_rnic_of(const struct soft_qp *qp)
 {
 	return (struct soft_rnic *)qp->base.rnic;
+}
+
+/* The transmit queue of a packet of no queue pair: the peer's host reads all of them. */
+static inline struct txq *soft_rnic_tx(struct soft_rnic *rnic)
+{
+	return &rnic->tx[0];
 }
 
 /* soft_send.c: makes packets of WQEs, and CQEs of acknowledgements. */

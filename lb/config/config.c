@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "config/config.h"
+#include "config/config_places.h"
 #include "config/config_schema.h"
 #include "config/config_tcp.h"
 #include "packet/request.h"
@@ -582,6 +583,8 @@ int lb_config_parse(const char *name, const char *text, size_t length, struct lb
 		rc = check_zones(&yaml, config);
 	if (rc == 0)
 		rc = check_services(&yaml, config);
+	if (rc == 0)
+		rc = config_places_check(&yaml, config);
 	if (rc == 0)
 		rc = config_tcp_check(&yaml, config);
 	if (rc == 0)

@@ -22,6 +22,7 @@
 #define LB_ZONES_MAX    64
 #define LB_VLANS_MAX    64 /* VLAN ids that one zone may list */
 #define LB_FILE_MAX     256
+#define LB_LABEL_MAX    100 /* KEY=VALUE with its zero, as long as a worker's label can be */
 
 struct lb_port_config {
 	char name[LB_NAME_MAX]; /* its name in the CLI, logs and metrics */
@@ -83,6 +84,11 @@ struct lb_service_config {
 	 * only when it has no free slot.
 	 */
 	uint32_t sticky_load_percent;
+	/*
+	 * Labels by which workers are in one place; empty, the default: place does not matter. At
+	 * most one of them is set. See DECISIONS.md and workers/schedule/groups.h.
+	 */
+	char near[32], spread[32];
 	/*
 	 * Payload bytes. Of udp the default and limit is one datagram: the smallest MTU of the
 	 * clients ports, less headers: 28 bytes for an IPv4 VIP, 48 for IPv6, and 24 more with
@@ -188,6 +194,10 @@ struct lb_config {
 	 */
 	unsigned int n_services;
 	struct lb_service_config service[LB_SERVICES_MAX];
+	/* The load balancer's own labels, KEY=VALUE, for <near>; host is the host's name if it is
+	 * not given. See lb_config_label(). */
+	unsigned int n_labels;
+	char label[WORKER_LABELS_MAX][LB_LABEL_MAX];
 	unsigned int n_lcores;
 	uint16_t lcore_cpu[LB_LCORES_MAX]; /* CPU of each data-plane core */
 	uint32_t stop_timeout_ms; /* to finish admitted requests after a stop; default 10000 */

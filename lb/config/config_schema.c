@@ -153,6 +153,8 @@ static const struct config_key service_rows[] = {
 	 .choices = affinities, .fallback = "request", LIVE},
 	{"sticky_load_percent", &config_number, FIELD(lb_service_config, sticky_load_percent),
 	 .noun = "a percentage", .min = 0, .max = 100000, .fallback = "125", LIVE},
+	{"near", &config_label, FIELD(lb_service_config, near), .noun = "a label's key", LIVE},
+	{"spread", &config_label, FIELD(lb_service_config, spread), .noun = "a label's key", LIVE},
 	/* without a fallback: 0 until protocol and MTUs are known, see config.c, config_tcp.c */
 	{"max_request", &config_size, FIELD(lb_service_config, max_request),
 	 .noun = "a number of bytes", .min = 1, .max = WORKER_BYTES_MAX, LIVE},
@@ -366,6 +368,9 @@ static const struct config_key zone_item = {NULL, &config_block, .block = zone_r
 static const struct config_key lcore_item = {
 	NULL, &config_number, 0, sizeof(uint16_t), .noun = "a CPU number", .min = 0, .max = 1023};
 
+static const struct config_key label_item = {NULL, &config_label, 0, LB_LABEL_MAX,
+					     .noun = "a label"};
+
 static const struct config_key root_rows[] = {
 	{"ports", &config_list, offsetof(struct lb_config, port), sizeof(struct lb_port_config),
 	 SECOND(lb_config, n_ports), .max = LB_PORTS_MAX, .item = &port_item, .required = true,
@@ -380,6 +385,9 @@ static const struct config_key root_rows[] = {
 	{"lcores", &config_list, offsetof(struct lb_config, lcore_cpu), sizeof(uint16_t),
 	 SECOND(lb_config, n_lcores), .max = LB_LCORES_MAX, .item = &lcore_item, .required = true,
 	 .example = "[1, 2]"},
+	{"labels", &config_list, offsetof(struct lb_config, label), LB_LABEL_MAX,
+	 SECOND(lb_config, n_labels), .max = WORKER_LABELS_MAX, .item = &label_item,
+	 .example = "[host=lb1, rack=7]"},
 	{"idle", &config_choice, FIELD(lb_config, idle_sleep), .noun = "a way to idle",
 	 .choices = idles, .fallback = "sleep"},
 	{"flows", &config_number, FIELD(lb_config, flows), .noun = "a number of flows", .min = 64,

@@ -62,7 +62,8 @@ struct edge_wanting {
 	uint32_t hash;
 	uint32_t bytes;
 	uint16_t service;
-	bool again; /* a worker that had it was lost */
+	uint16_t lost; /* 1 + number of the worker that had it; 0: none */
+	bool again;    /* a worker that had it was lost */
 	bool may;   /* false: its client has as many unfinished ones as it may */
 	bool may_wait; /* false: also with those that are complete and wait for their worker */
 };
@@ -83,7 +84,8 @@ void edge_write(struct lcore *lc);
 void edge_lose_link(struct lcore *lc, const struct link *link);
 /* The worker of this announced request is lost: it wants a place again, unless it has been sent
  * <most> times more, or its bytes are gone. False: then nothing has changed. */
-bool edge_replay(struct lcore *lc, const struct flow *flow, uint64_t tag, uint8_t most);
+bool edge_replay(struct lcore *lc, const struct flow *flow, uint64_t tag, uint8_t most,
+		 uint16_t lost);
 /* Once per ms: ends requests that come too slowly, and resets readers that are too slow. */
 void edge_housekeeping(struct lcore *lc);
 

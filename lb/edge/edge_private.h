@@ -89,6 +89,7 @@ struct edge_large {
 	uint64_t excused, checked; /* TSC cycles of that time in which it could not come; until when */
 	uint32_t crc;            /* of its bytes so far */
 	uint32_t extent;         /* where its last extent begins in the stream, modulo 2^32 */
+	uint16_t lost;           /* of a replay: 1 + number of the worker that had it; else 0 */
 	uint8_t replays;
 	bool to_write; /* on the list */
 	bool announced;

@@ -365,6 +365,8 @@ static void large_lose_place(struct edge *e, struct edge_large *l)
 {
 	struct edge_busy *b = l->busy;
 
+	if (l->link != NULL)
+		l->lost = l->link->worker + 1;
 	large_leave(e, l);
 	b->unwritten += large_bytes(&l->kept);
 	STAILQ_CONCAT(&l->parts, &l->kept);
@@ -487,6 +489,7 @@ bool edge_next_wanting(struct lcore *lc, struct edge_wanting *at)
 		.bytes = l->request->size,
 		.since = l->since,
 		.deadline = l->request->deadline,
+		.lost = l->lost,
 		.again = l->replays > 0,
 		.may = client->unfinished < most,
 		.may_wait = client->unfinished + client->ready < most,
@@ -566,7 +569,8 @@ void edge_lose_link(struct lcore *lc, const struct link *link)
 			large_lose_place(e, l);
 }
 
-bool edge_replay(struct lcore *lc, const struct flow *flow, uint64_t tag, uint8_t most)
+bool edge_replay(struct lcore *lc, const struct flow *flow, uint64_t tag, uint8_t most,
+		 uint16_t lost)
 {
 	struct edge_connection *c;
 	struct edge_request *r = edge_request_of(lc, flow, tag, &c);
@@ -575,6 +579,7 @@ bool edge_replay(struct lcore *lc, const struct flow *flow, uint64_t tag, uint8_
 	if (l == NULL || !l->announced || l->gone || l->replays >= most)
 		return false;
 	l->replays++;
+	l->lost = lost + 1;
 	l->announced = false;
 	r->sent = false;
 	lc->replay_streams--;

@@ -30,7 +30,9 @@ struct trace;
 /* One service on one lcore. */
 struct lcore_service {
 	struct pick_state pick;
-	struct preferred_load all; /* of affinity sticky: load of all its preferred workers */
+	struct preferred_load all; /* of affinity sticky, near and spread: load of its workers */
+	uint16_t last_worker;      /* of near and spread: the last request went to it */
+	uint16_t place_turn;       /* see workers_pick_placed() */
 	struct queue queue;
 	uint32_t replay_copies; /* kept until the reply comes, and those that wait to be resent */
 	/* slots and requests that its cancels have visited since housekeeping number
@@ -112,6 +114,8 @@ struct lcore {
 	struct link *detached; /* no longer in use; their clients are being notified */
 	struct pick_load load;
 	struct placing placing;
+	/* While a worker is chosen for a replay: 1 + number of the worker that was lost; else 0. */
+	uint32_t lost;
 	struct lcore_service service[LB_SERVICES_MAX];
 	struct latency *latency; /* by service number; see latency.h */
 	uint64_t reply_ns;       /* from the start of the iteration until its replies are written */

@@ -42,6 +42,7 @@ struct waiting {
 	uint8_t level;
 	uint8_t client_queue; /* below QUEUE_CLIENTS */
 	uint8_t replays;      /* so far */
+	uint16_t lost;        /* of a replay: 1 + number of the worker that had it; else 0 */
 };
 
 struct queue_entry {

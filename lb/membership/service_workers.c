@@ -3,12 +3,16 @@
  * The workers of each service, as workers/assign.h computes them, and the services' pick tables.
  * Control thread.
  */
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "membership/service_workers.h"
 
+#include "config/config_places.h"
 #include "lcore/lcore.h"
 #include "membership/registry.h"
+#include "schedule/groups.h"
 
 /*
  * The services' demands during an update; static, because it is too large for a stack. Control
@@ -35,6 +39,19 @@ void service_workers_update(struct lb *lb, const struct lb_config *config)
 	workers_assign(lb->pool, lb->settings, wanted, config->n_services, lb->assigned);
 }
 
+/* Put the table's workers into groups, if the service is near or spread. 0 or -ENOMEM. */
+static int group_workers(struct lb *lb, const struct lb_service_config *s, struct pick_table *table)
+{
+	const char *key = s->near[0] != '\0' ? s->near : s->spread;
+	char host[sizeof(((struct worker_label *)0)->value)] = "";
+
+	if (key[0] == '\0')
+		return 0;
+	gethostname(host, sizeof(host) - 1);
+	return workers_pick_table_group(table, lb->pool, key == s->near ? PICK_NEAR : PICK_SPREAD,
+					key, lb_config_label(&lb->config, key, host));
+}
+
 struct pick_table *service_workers_table(struct lb *lb, const struct lb_service_config *s,
 					 unsigned int service)
 {
@@ -43,8 +60,14 @@ struct pick_table *service_workers_table(struct lb *lb, const struct lb_service_
 	struct pick_table *table =
 		workers_pick_table_create(lb->pool, &assigned->in, assigned->soon, s->policy);
 
-	if (table != NULL)
-		table->away = assigned->away;
+	if (table == NULL)
+		return NULL;
+	if (group_workers(lb, s, table) < 0) {
+		workers_pick_table_destroy(table);
+		errno = ENOMEM;
+		return NULL;
+	}
+	table->away = assigned->away;
 	return table;
 }
 

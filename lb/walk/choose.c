@@ -8,6 +8,7 @@
 
 #include "edge/edge.h"
 #include "lcore/lcore.h"
+#include "schedule/groups.h"
 
 bool choose_has_workers(const struct lcore *lc, uint16_t service)
 {
@@ -141,38 +142,66 @@ static uint64_t choose_finish_ns(const struct lcore *lc, uint16_t worker)
 					  lc->link[worker]->batch_share);
 }
 
+/* Requests of all lcores that <worker> runs at a time. */
+static uint32_t choose_batch(const struct lcore *lc, uint16_t worker)
+{
+	return lc->link[worker]->batch_share * lc->lb->n_lcores;
+}
+
 /*
  * Would <worker> finish one more request by <deadline>, with an eighth of the time to spare? The
- * margin covers requests that run longer than the average.
+ * margin covers requests that run longer than the average. A worker that runs requests by their
+ * deadlines, and none that would be late, knows better: it gets all but those that would be late
+ * even if it did nothing else.
  */
 static bool choose_in_time(const struct lcore *lc, uint16_t worker, uint64_t deadline)
 {
-	uint64_t ns = choose_finish_ns(lc, worker);
+	uint64_t ns;
 
-	return !workers_load_is_measured(&lc->load, worker) ||
-	       lc->now + (ns + ns / 8) * lc->lb->tsc_per_ms / 1000000 <= deadline;
+	if (!workers_load_is_measured(&lc->load, worker))
+		return true;
+	if (lc->load.by_deadline[worker]) {
+		ns = workers_soonest_finish_ns(&lc->load, worker, choose_batch(lc, worker));
+	} else {
+		ns = choose_finish_ns(lc, worker);
+		ns += ns / 8;
+	}
+	return lc->now + ns * lc->lb->tsc_per_ms / 1000000 <= deadline;
+}
+
+/* Is <other> a better choice than <worker>, which would be done in <*least> ns? */
+static bool choose_is_sooner(const struct lcore *lc, uint16_t other, uint16_t worker,
+			     uint64_t *least)
+{
+	uint64_t ns = choose_finish_ns(lc, other);
+	bool sooner = lc->load.by_deadline[other] && lc->load.by_deadline[worker]
+			      ? workers_load_gathers_before(&lc->load, other, worker, lc->now,
+							    choose_batch(lc, other))
+			      : ns < *least;
+
+	if (sooner)
+		*least = ns;
+	return sooner;
 }
 
 /*
  * The worker that would be done first with one more request, as the policy's choice does not know
- * how long each has been running what it has: requests join the batch that begins next. Of a large
- * table only some workers are looked at, and <worker>, the policy's choice.
+ * how long each has been running what it has: requests join the batch that begins next. Among
+ * workers that run by deadlines it is where a batch gathers. Of a large table only some workers are
+ * looked at, and <worker>, the policy's choice.
  */
 static uint16_t choose_soonest(const struct lcore *lc, const struct pick_table *table,
 			       uint16_t worker, uint32_t hash)
 {
-	uint64_t least = choose_finish_ns(lc, worker), ns;
+	uint64_t least = choose_finish_ns(lc, worker);
 	uint16_t tries = RTE_MIN(table->n, TRIES), other;
 
 	for (uint16_t i = 0; i < tries; i++) {
 		other = table->worker[(hash + i) % table->n];
 		if (other == worker || lc->load.credits[other] == 0)
 			continue;
-		ns = choose_finish_ns(lc, other);
-		if (ns < least) {
-			least = ns;
+		if (choose_is_sooner(lc, other, worker, &least))
 			worker = other;
-		}
 	}
 	return worker;
 }
@@ -193,8 +222,10 @@ static uint16_t choose_pick_in_time(const struct lcore *lc, const struct pick_ta
 }
 
 /* Take a credit for a request of <length>: of <worker>, the policy's choice, or of another. */
-static struct link *choose_from(struct lcore *lc, const struct pick_table *table, uint16_t worker,
-				uint32_t hash, uint32_t length, struct choice *choice)
+static __rte_always_inline struct link *choose_from(struct lcore *lc,
+						    const struct pick_table *table, uint16_t worker,
+						    uint32_t hash, uint32_t length,
+						    struct choice *choice)
 {
 	struct link *link;
 
@@ -217,6 +248,54 @@ static struct link *choose_from(struct lcore *lc, const struct pick_table *table
 	return choose_claim_any(lc, table, hash, length);
 }
 
+/* --- near and spread ---------------------------------------------------------------------------
+ */
+
+static bool choose_has_room(struct lcore *lc, const struct pick_table *table, uint16_t service,
+			    uint16_t worker)
+{
+	return workers_preferred_has_room(table, &lc->load, worker, lc->link[worker]->batch_share,
+					  lcore_service_config(lc, service)->sticky_load_percent,
+					  lc->now, &lc->service[service].all);
+}
+
+/* The group that a request's worker should be in (near) or should not be in (spread). */
+static uint16_t choose_anchor(const struct lcore *lc, const struct pick_table *table,
+			      uint16_t service, uint16_t preferred)
+{
+	if (table->groups->place == PICK_NEAR)
+		return preferred != WORKER_NONE ? workers_group_of(table, preferred)
+						: table->groups->own;
+	if (unlikely(lc->lost != 0))
+		return workers_group_of(table, (uint16_t)(lc->lost - 1));
+	return workers_group_of(table, lc->service[service].last_worker);
+}
+
+/*
+ * <worker> is the policy's choice. Choose another one if that is where it should be and has room; a
+ * replay leaves the place of the worker that was lost for any worker with a credit.
+ */
+static __rte_noinline uint16_t choose_placed(struct lcore *lc, const struct pick_table *table,
+					     uint16_t service, uint16_t worker, uint16_t preferred)
+{
+	uint16_t anchor = choose_anchor(lc, table, service, preferred), other;
+
+	if (worker == WORKER_NONE || workers_is_placed(table, worker, anchor))
+		return worker;
+	other = workers_pick_placed(table, &lc->load, anchor, &lc->service[service].place_turn);
+	if (other == WORKER_NONE || (lc->lost == 0 && !choose_has_room(lc, table, service, other)))
+		return worker;
+	return other;
+}
+
+/* Note where the request went. */
+static __rte_noinline void choose_note_place(struct lcore *lc, uint16_t service,
+					     const struct link *link)
+{
+	lc->service[service].last_worker = link->worker;
+	lc->service[service].all.outstanding++;
+}
+
 /* --- sticky flows ---------------------------------------------------------------------------- */
 
 static bool choose_could_take(const struct lcore *lc, const struct pick_table *table,
@@ -224,15 +303,6 @@ static bool choose_could_take(const struct lcore *lc, const struct pick_table *t
 {
 	return workers_pick_table_has(table, worker) && lc->load.credits[worker] != 0 &&
 	       (likely(deadline == 0) || choose_in_time(lc, worker, deadline));
-}
-
-static bool choose_has_room(struct lcore *lc, const struct pick_table *table, uint16_t service,
-			    uint16_t preferred)
-{
-	return workers_preferred_has_room(table, &lc->load, preferred,
-					  lc->link[preferred]->batch_share,
-					  lcore_service_config(lc, service)->sticky_load_percent,
-					  lc->now, &lc->service[service].all);
 }
 
 /*
@@ -246,6 +316,7 @@ static void choose_settle(struct lcore *lc, struct flow *flow, uint16_t service,
 	struct lb_service_stats *stats = &lc->service[service].stats;
 
 	lc->service[service].all.outstanding++;
+	lc->service[service].last_worker = link->worker;
 	if (likely(link->worker == preferred))
 		stats->preferred++;
 	else if (preferred != WORKER_NONE)
@@ -283,6 +354,8 @@ static struct link *choose_sticky(struct lcore *lc, const struct pick_table *tab
 	}
 	if (unlikely(link == NULL)) {
 		other = workers_pick_elsewhere(table, &lc->load, hash, other, state);
+		if (unlikely(table->groups != NULL))
+			other = choose_placed(lc, table, choice->service, other, preferred);
 		link = choose_from(lc, table, other, hash, length, choice);
 	}
 	if (unlikely(link == NULL && could)) {
@@ -320,10 +393,14 @@ struct link *choose_worker(struct lcore *lc, struct flow *flow, uint16_t service
 		return *late ? NULL : choose_claim(lc, flow->worker, length);
 	}
 	worker = workers_pick(table, &lc->load, hash, &lc->service[service].pick);
+	if (unlikely(table->groups != NULL))
+		worker = choose_placed(lc, table, service, worker, WORKER_NONE);
 	link = choose_from(lc, table, worker, hash, length, &choice);
 	*late = choice.late;
 	if (link != NULL)
 		choose_remember(flow, link);
+	if (unlikely(table->groups != NULL) && link != NULL)
+		choose_note_place(lc, service, link);
 	return link;
 }
 
@@ -405,6 +482,8 @@ struct link *choose_deep(struct lcore *lc, struct flow *flow, uint16_t service, 
 	struct link *link;
 
 	worker = workers_pick(table, &lc->load, hash, &lc->service[service].pick);
+	if (unlikely(table->groups != NULL))
+		worker = choose_placed(lc, table, service, worker, WORKER_NONE);
 	if (worker == WORKER_NONE)
 		return NULL;
 	link = choose_claim_deep(lc, worker, m->data_len, deadline);
@@ -413,5 +492,7 @@ struct link *choose_deep(struct lcore *lc, struct flow *flow, uint16_t service, 
 					 deadline);
 	if (link != NULL)
 		choose_remember(flow, link);
+	if (unlikely(table->groups != NULL) && link != NULL)
+		choose_note_place(lc, service, link);
 	return link;
 }

@@ -253,6 +253,12 @@ static void egress_finish(struct lcore *lc, struct link *link, uint32_t number, 
 		link_measure_pages(link, number, lc->now, run_ns > 0);
 	link_slot_free(link, number);
 	workers_load_answered(&lc->load, link->worker, lc->now, status == RING_OK ? run_ns : 0);
+	if (unlikely(lc->load.by_deadline[link->worker])) {
+		workers_load_told(&lc->load, link->worker, header->backlog);
+		if (run_ns > 0)
+			workers_load_waited(&lc->load, link->worker,
+					    header->start_ns - header->seen_ns);
+	}
 }
 
 /* Does the reply's header agree with its message and its slot? LB_DROP_NONE, or the reason. */

@@ -89,6 +89,8 @@ static __rte_noinline void fabric_heartbeat(struct lcore *lc, struct link *link,
 {
 	rte_pktmbuf_free(message);
 	__atomic_store_n(&link->backlog, ring_imm_backlog(imm), __ATOMIC_RELAXED);
+	if (ring_imm_by_deadline(imm))
+		workers_load_told(&lc->load, link->worker, ring_imm_backlog(imm));
 	link->stats.heartbeats++;
 	/* The clock starts at 0, which means never. */
 	__atomic_store_n(&link->heartbeat_ms, lc->now_ms | 1, __ATOMIC_RELAXED);

@@ -184,9 +184,12 @@ static bool forward_try_place(struct lcore *lc, const struct edge_wanting *at)
 	bool late = false;
 
 	if (reason == LB_DROP_NONE && at->may && choose_has_workers(lc, at->service) &&
-	    !waiting_is_older(lc, at->service, at->since))
+	    !waiting_is_older(lc, at->service, at->since)) {
+		lc->lost = at->lost;
 		link = choose_place(lc, at->flow, at->service, at->hash, &placing, at->deadline,
 				    &place, &late);
+		lc->lost = 0;
+	}
 	if (late)
 		reason = LB_DROP_DEADLINE;
 	if (link != NULL)

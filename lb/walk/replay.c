@@ -123,12 +123,13 @@ static bool replay_is_allowed(const struct lcore *lc, const struct link *link, u
 }
 
 /* A request whose bytes lie in many packets, which its connection keeps. */
-static bool replay_stream(struct lcore *lc, const struct slot *slot)
+static bool replay_stream(struct lcore *lc, const struct slot *slot, uint16_t worker)
 {
 	const struct flow *flow = conntrack_flow_get(lc->ct, slot->flow);
 
 	if (flow == NULL || !flow_state_is_tcp(flow->state) ||
-	    !edge_replay(lc, flow, slot->tag, lcore_service_config(lc, slot->service)->replay))
+	    !edge_replay(lc, flow, slot->tag, lcore_service_config(lc, slot->service)->replay,
+			 worker))
 		return false;
 	lc->service[slot->service].stats.replays++;
 	return true;
@@ -148,6 +149,7 @@ bool replay_slot(struct lcore *lc, struct link *link, uint32_t number, bool gone
 		.level = QUEUE_LEVEL_REPLAY,
 		.client_queue = 0,
 		.replays = link->replay_copy[number].replays + 1,
+		.lost = link->worker + 1,
 	};
 	struct lcore_service *s = &lc->service[slot->service];
 	struct flow *flow;
@@ -155,7 +157,7 @@ bool replay_slot(struct lcore *lc, struct link *link, uint32_t number, bool gone
 	if (!replay_is_allowed(lc, link, number, gone))
 		return false;
 	if (link->replay_copy[number].packet == NULL)
-		return lc->replay_streams > 0 && replay_stream(lc, slot);
+		return lc->replay_streams > 0 && replay_stream(lc, slot, link->worker);
 	w.packet = replay_take_payload(lc, link, number);
 	if (w.packet == NULL)
 		return false;

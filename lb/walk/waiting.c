@@ -233,11 +233,13 @@ static bool waiting_try_first(struct lcore *lc, uint16_t service, unsigned int l
 	else if (w.packet->data_len > config->max_request)
 		reason = LB_DROP_REQUEST_TOO_LARGE; /* a reload lowered the limit */
 	if (reason == LB_DROP_NONE) {
+		lc->lost = w.lost;
 		if ((deep || too_long != LB_DROP_NONE) && choose_waits_here(lc, service))
 			link = choose_deep(lc, flow, service, w.hash, w.packet, w.deadline);
 		else
 			link = choose_worker(lc, flow, service, w.hash, w.packet->data_len,
 					     w.deadline, &late);
+		lc->lost = 0;
 		if (late) {
 			reason = LB_DROP_DEADLINE;
 		} else if (link == NULL && too_long != LB_DROP_NONE) {
@@ -400,7 +402,9 @@ static bool waiting_send_late(struct lcore *lc, uint16_t service, uint32_t place
 	    !choose_waits_here(lc, service) ||
 	    w.packet->data_len > lcore_service_config(lc, service)->max_request)
 		return false;
+	lc->lost = w.lost;
 	link = choose_deep(lc, flow, service, w.hash, w.packet, w.deadline);
+	lc->lost = 0;
 	if (link == NULL)
 		return false;
 	queue_remove(queue, place);

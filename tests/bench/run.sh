@@ -142,7 +142,7 @@ carry_libraries() {
 
 # bundle DIRECTORY [--without-mlp]
 bundle() {
-    local static=$root/build-static to=${1:?bundle needs a directory} name models=(echo words mlp) plugins targets=()
+    local static=$root/build-static to=${1:?bundle needs a directory} name models=(echo words mlp) plugins targets=() trap=''
     case ${2:-} in
     '') ;;
     --without-mlp) models=(echo words) ;;
@@ -160,10 +160,12 @@ bundle() {
     targets+=("${programs[@]}")
     if has_cuda "$static"; then
         targets+=(tests/bench/bench-gpu tests/gpu/{loop,steps}_test)
+        trap=tests/gpu/trap.so
     fi
     plugins=("${models[@]/#/gpu-agent/models/}")
-    ninja -C "$static" "${targets[@]}" "${plugins[@]/%/.so}" >&2
+    ninja -C "$static" "${targets[@]}" "${plugins[@]/%/.so}" ${trap:+"$trap"} >&2
     mkdir -p "$to/models" "$to/digits"
+    [ -z "$trap" ] || cp "$static/$trap" "$to/models/"
     for name in "${targets[@]}"; do
         cp "$static/$name" "$to/"
         carry_libraries "$static/$name" "$to"
@@ -173,7 +175,7 @@ bundle() {
         carry_libraries "$static/gpu-agent/models/$name.so" "$to/models"
     done
     cp "$root"/gpu-agent/models/digits/digits.{bin,safetensors} "$to/digits/"
-    cp "$root"/tests/bench/{e2e/e2e,hugepages}.sh "$to/"
+    cp "$root"/tests/{bench/e2e/e2e,bench/hugepages,gpu/one_fault}.sh "$to/"
     commit >"$to/commit"
     [ -r "$to/models/mlp.so" ] || echo "without the model mlp, which needs OpenBLAS" >&2
     ls "$to" "$to/models"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Checks that the framings of `kserve` tell of each request that is over, once. */
+/* Ends of requests, as framings of `kserve` tell them: of each request, once. */
 #ifndef FUZZ_TOLD_H
 #define FUZZ_TOLD_H
 

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "loop/turns.h"
+#include "turns/turns.h"
 #include "loop_tests.h"
 
 static const char *weights;
@@ -211,7 +211,7 @@ static void takes_a_batch_when_its_turn_comes(struct rig *rig)
 	}
 	snprintf(path, sizeof(path), "/tmp/loop-turns-%d", getpid());
 	REQUIRE(turns_open(&other, path, error, sizeof(error)) == 0, "%s", error);
-	REQUIRE(turns_take(&other) == 0, "no turn");
+	REQUIRE(turns_take(&other, 0) == 0, "no turn");
 	if (!begin(rig, (struct rig_params){.max_batch = 4, .turns = path}))
 		return;
 	ask(rig, 0, 0, 10, 0, NULL);
@@ -224,9 +224,133 @@ static void takes_a_batch_when_its_turn_comes(struct rig *rig)
 	for (uint32_t i = 0; i < 3; i++)
 		REQUIRE(await(rig, 0, &r), "reply %u is missing", i);
 	COUNTED(batches, 1);
-	REQUIRE(turns_take(&other) == 0, "it does not give the turn back");
+	REQUIRE(turns_take(&other, 0) == 0, "it does not give the turn back");
 	turns_give(&other);
 	REQUIRE(echoes(rig, 0, 3, 10, 3), "the loop goes on");
+	turns_close(&other);
+	unlink(path);
+}
+
+/* Opens the file <path> (of 64 bytes) and begins a loop that takes turns by it, whose batches take
+ * <us>. False: it has said why. */
+static bool begin_in_turn(struct rig *rig, struct turns *other, char *path, const char *us)
+{
+	static char arguments[64];
+	char error[256] = "";
+
+	if (gpu >= 0) {
+		skipped = "turns are for CPUs";
+		return false;
+	}
+	snprintf(path, 64, "/tmp/loop-turns-%d", getpid());
+	snprintf(arguments, sizeof(arguments), "max_request=4096,batch_us=%s", us);
+	if (turns_open(other, path, error, sizeof(error)) != 0) {
+		printf("    %s\n", error);
+		failures++;
+		return false;
+	}
+	return begin(rig,
+		     (struct rig_params){.arguments = arguments, .max_batch = 4, .turns = path});
+}
+
+/* A request that would be late is given up while it waits for its turn, and takes no time of the
+ * device. */
+static void gives_up_in_time_what_would_be_late(struct rig *rig)
+{
+	const struct ring_descriptor hurry = {.deadline_us = 60000};
+	struct turns other;
+	struct rig_reply r;
+	uint64_t asked;
+	char path[64];
+
+	if (!begin_in_turn(rig, &other, path, "40000"))
+		return;
+	REQUIRE(echoes(rig, 0, 0, 10, 0), "does not begin");
+	REQUIRE(turns_take(&other, 0) == 0, "no turn");
+	asked = clock_now_ns();
+	ask(rig, 0, 1, 10, 1, &hurry);
+	REQUIRE(await(rig, 0, &r) && r.status == RING_EXPIRED, "slot %u status %u", r.slot,
+		r.status);
+	REQUIRE(clock_now_ns() - asked < 60000000, "the notice is late, too");
+	turns_give(&other);
+	REQUIRE(echoes(rig, 0, 2, 10, 2), "the loop goes on");
+	COUNTED(batches, 3);
+	turns_close(&other);
+	unlink(path);
+}
+
+/* A request's time runs while the loop is in its model. */
+static void counts_deadlines_from_when_requests_came(struct rig *rig)
+{
+	const struct ring_descriptor hurry = {.deadline_us = 300000};
+	struct turns other;
+	struct rig_reply r;
+	char path[64];
+
+	if (!begin_in_turn(rig, &other, path, "200000"))
+		return;
+	REQUIRE(echoes(rig, 0, 0, 10, 0), "does not begin");
+	ask(rig, 0, 1, 10, 1, NULL);
+	pause_us(20000);
+	ask(rig, 0, 2, 10, 2, &hurry); /* 120 ms of it are left when the first has run */
+	REQUIRE(await(rig, 0, &r) && r.slot == 1 && r.status == RING_OK, "the first");
+	REQUIRE(await(rig, 0, &r) && r.slot == 2 && r.status == RING_EXPIRED, "slot %u status %u",
+		r.slot, r.status);
+	turns_close(&other);
+	unlink(path);
+}
+
+/* The earliest deadline goes first, whatever came first. */
+static void runs_by_deadline(struct rig *rig)
+{
+	const struct ring_descriptor patient = {.deadline_us = 900000},
+				     hurry = {.deadline_us = 800000};
+	struct turns other;
+	struct rig_reply r;
+	char path[64];
+
+	if (!begin_in_turn(rig, &other, path, "1000"))
+		return;
+	REQUIRE(turns_take(&other, 0) == 0, "no turn");
+	for (uint32_t i = 0; i < 4; i++)
+		ask(rig, 0, i, 10, i, &patient);
+	ask(rig, 0, 4, 10, 4, &hurry);
+	pause_us(20000);
+	turns_give(&other);
+	for (uint32_t i = 0; i < 5; i++) {
+		REQUIRE(await(rig, 0, &r) && r.status == RING_OK, "reply %u", i);
+		REQUIRE((r.slot == 4) == (i == 0) && (r.slot == 3) == (i == 4),
+			"reply %u is of slot %u", i, r.slot);
+	}
+	turns_close(&other);
+	unlink(path);
+}
+
+/* When a run begins, load balancers are told what waits for the next one. */
+static void beats_when_a_run_begins(struct rig *rig)
+{
+	struct turns other;
+	struct rig_reply r;
+	uint64_t beats;
+	char path[64];
+
+	if (!begin_in_turn(rig, &other, path, "50000"))
+		return;
+	REQUIRE(echoes(rig, 0, 0, 10, 0), "does not begin");
+	REQUIRE(turns_take(&other, 0) == 0, "no turn");
+	for (uint32_t i = 0; i < 6; i++)
+		ask(rig, 0, i, 10, i, NULL);
+	pause_us(20000);
+	while (rig_reply(rig, 0, &r))
+		;
+	beats = rig->link[0].heartbeats;
+	turns_give(&other);
+	pause_us(25000); /* the first four run */
+	REQUIRE(!rig_reply(rig, 0, &r), "no run of 50 ms");
+	REQUIRE(rig->link[0].heartbeats > beats && rig->link[0].backlog == 2, "backlog %u",
+		rig->link[0].backlog);
+	for (uint32_t i = 0; i < 6; i++)
+		REQUIRE(await(rig, 0, &r), "reply %u", i);
 	turns_close(&other);
 	unlink(path);
 }
@@ -401,6 +525,39 @@ static void waits_for_a_full_send_queue(struct rig *rig)
 	for (; replies < 3; replies++)
 		REQUIRE(await(rig, 0, &r), "only %u replies", replies);
 	for (; !silent(rig, 0, 50); replies++)
+		REQUIRE(replies < 4, "more is posted than the queue holds");
+	rig_mute(rig, 0, false);
+	for (; replies < 8; replies++) {
+		REQUIRE(await(rig, 0, &r), "only %u replies", replies);
+		REQUIRE(filled(r.bytes, 10, r.slot), "slot %u has other bytes", r.slot);
+	}
+}
+
+/* A load balancer that acknowledges nothing holds up its own requests, and nobody else's: neither
+ * by its replies nor by its heartbeats, which fill what is left of its queue. */
+static void goes_on_beside_a_full_send_queue(struct rig *rig)
+{
+	struct rig_reply r;
+	uint32_t replies = 0;
+	uint64_t beats;
+
+	if (gpu >= 0) {
+		skipped = "a loop on a GPU waits until the queue pair has failed";
+		return;
+	}
+	if (!begin(rig, (struct rig_params){.links = 2, .wqes = 4, .heartbeat_ms = 5}))
+		return;
+	REQUIRE(echoes(rig, 0, 9, 10, 9) && echoes(rig, 1, 9, 10, 9), "does not begin");
+	if (!rig_mute(rig, 0, true)) {
+		skipped = "this device holds no acknowledgements back";
+		return;
+	}
+	beats = rig->link[1].heartbeats;
+	for (uint32_t i = 0; i < 8; i++)
+		ask(rig, 0, i, 10, i, NULL);
+	for (uint32_t i = 0; i < 1000 || rig->link[1].heartbeats < beats + 20; i++)
+		REQUIRE(echoes(rig, 1, i % SLOTS, 10, i), "the other link waits, too");
+	for (; rig_reply(rig, 0, &r); replies++)
 		REQUIRE(replies < 4, "more is posted than the queue holds");
 	rig_mute(rig, 0, false);
 	for (; replies < 8; replies++) {
@@ -778,6 +935,10 @@ static const struct loop_test tests[] = {
 	LOOP_TEST(answers_full_rings_of_all_links),
 	LOOP_TEST(waits_for_a_batch_to_fill),
 	LOOP_TEST(takes_a_batch_when_its_turn_comes),
+	LOOP_TEST(gives_up_in_time_what_would_be_late),
+	LOOP_TEST(counts_deadlines_from_when_requests_came),
+	LOOP_TEST(runs_by_deadline),
+	LOOP_TEST(beats_when_a_run_begins),
 	LOOP_TEST(drops_what_is_too_late),
 	LOOP_TEST(drops_what_was_cancelled),
 	LOOP_TEST(drops_what_was_cancelled_while_it_waited),
@@ -787,6 +948,7 @@ static const struct loop_test tests[] = {
 	LOOP_TEST(posts_heartbeats_under_load),
 	LOOP_TEST(goes_on_when_a_link_fails),
 	LOOP_TEST(waits_for_a_full_send_queue),
+	LOOP_TEST(goes_on_beside_a_full_send_queue),
 	LOOP_TEST(serves_8192_slots),
 	LOOP_TEST(reports_replies_that_nobody_can_get),
 	LOOP_TEST(tells_when_it_saw_ran_and_ended),

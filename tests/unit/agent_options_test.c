@@ -2,6 +2,7 @@
 /* The command line of doorbell-agent: options with rules of their own. The table itself is tested
  * by runtime_option_table_test.c. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <criterion/criterion.h>
@@ -56,6 +57,24 @@ Test(agent_options, values_of_their_own_kind)
 	cr_assert_eq(o.log_format, LOG_FORMAT_JSON);
 }
 
+Test(agent_options, a_number_stands_in_the_place_of_every_mark)
+{
+	char *text = agent_number_fill("net_memif{n},id={n},role=client", 12);
+
+	cr_expect_str_eq(text, "net_memif12,id=12,role=client");
+	free(text);
+	text = agent_number_fill("plain", 3);
+	cr_expect_str_eq(text, "plain");
+	free(text);
+	cr_assert_eq(parse(NEEDED "--workers 2 --address 10.201.{n}.11/24"), 0);
+	cr_expect_str_eq(o.address_marked, "10.201.{n}.11/24");
+	cr_expect_eq(o.prefix, 24);
+	/* As for a worker: its own address comes last. */
+	cr_assert_eq(
+		parse(NEEDED "--address 10.201.{n}.11/24 --workers 1 --address 10.201.1.11/24"), 0);
+	cr_expect_null(o.address_marked);
+}
+
 Test(agent_options, mistakes_name_the_fix, .init = cr_redirect_stderr)
 {
 	static const char *const bad[][2] = {
@@ -92,6 +111,12 @@ Test(agent_options, mistakes_name_the_fix, .init = cr_redirect_stderr)
 		 "--address: 'ff02::1/64' is no unicast address; write 10.201.0.11/24"},
 		{NEEDED "--address ::/64",
 		 "--address: '::/64' is no unicast address; write 10.201.0.11/24"},
+		{NEEDED "--address 10.9.{n}.11/24",
+		 "--address 10.9.{n}.11/24: {n} is the number of one of several workers that have "
+		 "a process each; write the address"},
+		{NEEDED "--workers 2 --address 10.9.{n}{n}.11.1/24",
+		 "--address: '10.9.{n}{n}.11.1/24' does not begin with an IP address"},
+		{ALL "--queues 17", "--queues: '17' is not a number from 1 to 16"},
 		{ALL "--tls-ca c --tls-key k", "--tls-certificate is missing; TLS by certificates "
 					       "needs --tls-certificate, --tls-key and --tls-ca"},
 		{ALL "--label =x", "--label: '=x' is not KEY=VALUE; write host=rack2-7"},

@@ -162,6 +162,24 @@ class Serving(unittest.TestCase):
                          (b"7", b"image", b"scores"))
         self.assertEqual(list(told.input[0].shape)[:told.input[0].rank], [-1, 784])
 
+    def test_a_budget_is_what_pytorch_leaves_of_it(self):
+        self.assertEqual(doorbell_agent.budget_left(1000, 0, 0), 1000)
+        self.assertEqual(doorbell_agent.budget_left(1000, 1, 0), 999)
+        self.assertEqual(doorbell_agent.budget_left(1000, 999 << 20, 0), 1)
+        with self.assertRaisesRegex(doorbell_agent.Error, "has taken 1000 MB of GPU 2, which leaves nothing of "
+                                                          "gpu_memory_mb=1000"):
+            doorbell_agent.budget_left(1000, 1000 << 20, 2)
+        for bad in (0, -1, 1.5, "1", True):
+            with self.assertRaisesRegex(doorbell_agent.Error, "is no number of MB"):
+                doorbell_agent.budget_left(bad, 0, 0)
+
+    def test_the_agent_gets_what_the_module_leaves_of_the_budget(self):
+        with mock.patch.object(doorbell_agent, "run_until_stopped") as run, \
+                mock.patch.object(doorbell_agent, "reserved", return_value=100 << 20):
+            self.serve(Agent(), gpu_memory_mb=1000)
+        words = run.call_args.args[1]
+        self.assertEqual(words[words.index("--gpu-memory-mb") + 1], "900")
+
     def test_a_bad_name_is_refused_before_anything_is_captured(self):
         with mock.patch.object(doorbell_agent, "run_until_stopped") as run:
             with self.assertRaisesRegex(doorbell_agent.Error, "input_name='two words': use 1 to 63"):

@@ -165,6 +165,21 @@ Test(control_metrics, a_worker_is_in_one_state)
 		    "\"8\"} 1\n");
 }
 
+Test(control_metrics, a_worker_s_place_is_in_its_labels)
+{
+	struct worker *w = fake_lb_worker(lb, "gpu0");
+	static const char *const labels[][2] = {
+		{"host", "gpu7"}, {"rack", "3"}, {"nvlink", "gpu7/switch"}};
+
+	for (unsigned int i = 0; i < 3; i++) {
+		strcpy(w->spec.label[i].key, labels[i][0]);
+		strcpy(w->spec.label[i].value, labels[i][1]);
+	}
+	w->spec.n_labels = 3;
+	expect_line("doorbell_worker_info{worker=\"gpu0\",model=\"llama\",slots=\"64\",max_batch="
+		    "\"8\",host=\"gpu7\",nvlink=\"gpu7/switch\"} 1\n");
+}
+
 Test(control_metrics, what_would_end_a_label_is_escaped)
 {
 	snprintf(fake_lb_config(lb)->service[0].name, LB_NAME_MAX, "a\"b\\c");

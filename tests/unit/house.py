@@ -39,7 +39,7 @@ LAYERS = [
     'control/cli/bench control/cli/doctor',
     'control/cli/size',
     'control/cli',
-    'gpu-agent/models gpu-agent/rnic',
+    'gpu-agent/models gpu-agent/rnic gpu-agent/turns',
     'gpu-agent/loop',
     'gpu-agent',
 ]

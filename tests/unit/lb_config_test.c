@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "config/config.h"
+#include "config/config_places.h"
 
 /* Too large for the stack of a test process with sanitizers. */
 static struct lb_config config;
@@ -246,6 +247,20 @@ static const struct row value_rows[] = {
 	{SERVICE_WITH("affinity: sticky, sticky_load_percent: 99"),
 	 "services[0].sticky_load_percent: 99 % of the mean is less than all have when loads are "
 	 "equal; use 100 or more"},
+	{SERVICE_WITH("near: a b"), "services[0].near: 'a b' is not a label's key"},
+	{SERVICE_WITH("near: host, spread: host"),
+	 "services[0].spread: a service is near or spread, not both"},
+	{SERVICE_WITH("near: rack"),
+	 "services[0].near: near what? The load balancer has no label 'rack'; add it to labels, or "
+	 "use affinity: sticky"},
+	{SERVICE_WITH("spread: host, policy: maglev"),
+	 "services[0].spread: policy maglev chooses by turns or by chance, not by place; use "
+	 "least-outstanding or earliest-finish"},
+	{SERVICE_WITH("near: host, policy: round-robin"), "services[0].near: policy round-robin"},
+	{GOOD "labels: [rack]\n", "labels[0]: 'rack' is not KEY=VALUE; write rack=7"},
+	{GOOD "labels: [rack=]\n", "labels[0]: 'rack=' is not KEY=VALUE"},
+	{GOOD "labels: [a=1, a=2]\n", "labels[1]: 'a' comes twice; give each key once"},
+	{GOOD "labels: [a23456789012345678901234567890123=1]\n", "labels[0]: 'a234567890123"},
 	{SERVICE_WITH("queue: 1048577"),
 	 "services[0].queue: '1048577' is not a number of requests"},
 	{SERVICE_WITH("queue: 8193"),
@@ -388,6 +403,9 @@ Test(lb_config, the_smallest_file_gets_the_defaults)
 	cr_assert_eq(service->policy, PICK_LEAST_OUTSTANDING);
 	cr_assert_eq(service->affinity, LB_AFFINITY_REQUEST);
 	cr_assert_eq(service->sticky_load_percent, 125);
+	cr_assert_str_empty(service->near);
+	cr_assert_str_empty(service->spread);
+	cr_assert_eq(config.n_labels, 0);
 	cr_assert_eq(service->max_request, 1472);
 	cr_assert_eq(service->max_reply, 1472);
 	cr_assert_eq(service->queue, 1024);
@@ -777,4 +795,18 @@ Test(lb_config, a_tab_is_named_with_what_to_use_instead)
 {
 	cr_assert_eq(parse("ports:\n\t- name: p\n"), -EINVAL);
 	cr_assert_str_eq(error, "lb.yaml:2: not YAML: a tab indents this line; indent with spaces");
+}
+
+Test(lb_config, places_are_read_and_our_own_labels_found)
+{
+	cr_assert_eq(parse(SERVICE_WITH("near: rack") "labels: [rack=7, host=lb1]\n"), 0, "%s",
+		     error);
+	cr_assert_str_eq(config.service[0].near, "rack");
+	cr_assert_str_eq(lb_config_label(&config, "rack", "me"), "7");
+	cr_assert_str_eq(lb_config_label(&config, "host", "me"), "lb1");
+	cr_assert_null(lb_config_label(&config, "rac", "me"));
+	cr_assert_eq(parse(SERVICE_WITH("near: nvlink, affinity: sticky")), 0, "%s", error);
+	cr_assert_eq(parse(SERVICE_WITH("near: host")), 0, "%s", error);
+	cr_assert_str_eq(lb_config_label(&config, "host", "me"), "me");
+	cr_assert_eq(parse(SERVICE_WITH("spread: host, policy: earliest-finish")), 0, "%s", error);
 }

@@ -140,7 +140,9 @@ class Programs:
     def __init__(self, doorbell, agent, lb):
         self.doorbell = doorbell
         listed = subprocess.run([doorbell, "--commands"], check=True, text=True, stdout=subprocess.PIPE)
-        self.own = {line.split()[0]: set(re.findall(r"--[\w-]+", line)) | {"--help", "--json"}
+        # "size", and "size reads": a verb has options of its own.
+        self.own = {" ".join(word for word in line.split()[:2] if word != "-"):
+                    set(re.findall(r"--[\w-]+", line)) | {"--help", "--json"}
                     for line in listed.stdout.splitlines() if line.split()[0] in ("bench", "size")}
         self.options = {name: set(re.findall(r"--[\w-]+", self.help_of(program)))
                         for name, program in (("doorbell-agent", agent), ("doorbell-lb", lb))}
@@ -151,7 +153,8 @@ class Programs:
 
     def check_doorbell(self, page, words):
         if words[:1] and words[0] in self.own:
-            self.check_options(page, f"doorbell {words[0]}", words, self.own[words[0]])
+            name = next(n for n in (" ".join(words[:2]), words[0]) if n in self.own)
+            self.check_options(page, f"doorbell {name}", words, self.own[name])
             return
         with tempfile.TemporaryDirectory() as nobody:
             command = [self.doorbell, "--socket", f"{nobody}/socket"]

@@ -94,6 +94,10 @@ Test(ring, tells_a_backlog_of_any_size)
 
 		cr_expect_eq(imm, RING_IMM_HEARTBEAT | rows[i][1], "row %u: %08x", i, imm);
 		cr_expect_eq(ring_imm_backlog(imm), rows[i][1], "row %u", i);
+		cr_expect(!ring_imm_by_deadline(imm), "row %u", i);
+		imm |= RING_IMM_BY_DEADLINE;
+		cr_expect(ring_imm_by_deadline(imm), "row %u", i);
+		cr_expect_eq(ring_imm_backlog(imm), rows[i][1], "row %u", i);
 	}
 	cr_expect_eq(ring_reply_backlog(0), 0);
 	cr_expect_eq(ring_reply_backlog(65534), 65534);

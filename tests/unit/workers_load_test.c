@@ -244,3 +244,96 @@ Test(workers_load, earliest_finish_takes_a_new_worker_for_an_average_one)
 	workers_pick_table_destroy(table);
 	workers_pool_destroy(pool);
 }
+
+/* --- workers that run requests by their deadlines ----------------------------------------------
+ */
+
+Test(workers_load, what_waits_at_a_worker_is_what_it_told_and_what_was_sent_since)
+{
+	cr_assert_not(load.by_deadline[0]);
+	for (int i = 0; i < 3; i++)
+		workers_load_sent(&load, 0, 0);
+	workers_load_told(&load, 0, 2); /* the first runs */
+	cr_assert(load.by_deadline[0]);
+	cr_assert_eq(workers_load_waiting(&load, 0), 2);
+	workers_load_sent(&load, 0, 1);
+	workers_load_placed(&load, 0);
+	cr_assert_eq(workers_load_waiting(&load, 0), 4);
+	workers_load_answered(&load, 0, 10, 10);
+	workers_load_told(&load, 0, 3);
+	cr_assert_eq(workers_load_waiting(&load, 0), 4);
+	workers_load_announced(&load, 0, 11);
+	cr_assert_eq(workers_load_waiting(&load, 0), 4);
+	workers_load_told(&load, 0, 0);
+	cr_assert_eq(workers_load_waiting(&load, 0), 0);
+}
+
+Test(workers_load, the_first_request_of_an_idle_worker_waits_there_too)
+{
+	workers_load_told(&load, 0, 0);
+	workers_load_sent(&load, 0, 5);
+	cr_assert_eq(workers_load_waiting(&load, 0), 1);
+	workers_load_sent(&load, 0, 6);
+	cr_assert_eq(workers_load_waiting(&load, 0), 2);
+}
+
+Test(workers_load, a_new_link_knows_nothing_of_the_last_one)
+{
+	workers_load_told(&load, 0, 7);
+	workers_load_close(&load, 0);
+	workers_load_open(&load, 0, 16);
+	cr_assert_not(load.by_deadline[0]);
+	cr_assert_eq(workers_load_waiting(&load, 0), 0);
+}
+
+Test(workers_load, requests_gather_where_a_batch_has_begun)
+{
+	workers_load_told(&load, 0, 0);
+	workers_load_told(&load, 1, 3);
+	cr_assert(workers_load_gathers_before(&load, 1, 0, 0, 8));
+	cr_assert_not(workers_load_gathers_before(&load, 0, 1, 0, 8));
+	/* It is full: the next one begins elsewhere. */
+	workers_load_told(&load, 1, 8);
+	cr_assert(workers_load_gathers_before(&load, 0, 1, 0, 8));
+	/* Both have begun: where fewer wait. */
+	workers_load_told(&load, 0, 9);
+	workers_load_told(&load, 1, 10);
+	cr_assert(workers_load_gathers_before(&load, 0, 1, 0, 8));
+	/* As many wait: where fewer run. */
+	workers_load_told(&load, 1, 9);
+	workers_load_sent(&load, 0, 0);
+	workers_load_told(&load, 0, 9);
+	cr_assert(workers_load_gathers_before(&load, 1, 0, 0, 8));
+}
+
+Test(workers_load, one_that_would_run_a_request_at_once_gets_it)
+{
+	for (uint16_t i = 0; i < 2; i++) {
+		workers_load_sent(&load, i, 0);
+		workers_load_answered(&load, i, 1000, 1000);
+		workers_load_told(&load, i, 0);
+	}
+	workers_load_sent(&load, 1, 1000);
+	cr_assert(workers_load_gathers_before(&load, 0, 1, 1000, 8));
+	cr_assert_not(workers_load_gathers_before(&load, 1, 0, 1000, 8));
+	/* Its requests have waited for as long as they run: others run where it would. */
+	for (int i = 0; i < 50; i++)
+		workers_load_waited(&load, 0, 1000);
+	cr_assert(workers_load_gathers_before(&load, 1, 0, 1000, 8));
+	/* They do no more. */
+	for (int i = 0; i < 50; i++)
+		workers_load_waited(&load, 0, 100);
+	cr_assert(workers_load_gathers_before(&load, 0, 1, 1000, 8));
+}
+
+Test(workers_load, the_soonest_that_a_worker_could_be_done_is_by_full_batches)
+{
+	workers_load_sent(&load, 0, 0);
+	workers_load_answered(&load, 0, 1000, 1000);
+	workers_load_told(&load, 0, 0);
+	cr_assert_eq(workers_soonest_finish_ns(&load, 0, 8), 1000);
+	workers_load_told(&load, 0, 7);
+	cr_assert_eq(workers_soonest_finish_ns(&load, 0, 8), 1000);
+	workers_load_told(&load, 0, 16);
+	cr_assert_eq(workers_soonest_finish_ns(&load, 0, 8), 3000);
+}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Kinds of what clients of the framing kserve can do to make a turn of an lcore long.
+ * Ways of clients of the framing kserve to make a turn of an lcore long, kind by kind.
  * text_turns.c measures the turns; text_kinds.c and text_ends.c have the kinds.
  */
 #ifndef WALK_TEXT_TURNS_H

@@ -322,10 +322,12 @@ static void send_message(struct walk_worker *v, unsigned int lcore, struct piece
 
 void walk_beat(struct walk_worker *v)
 {
+	uint32_t imm = ring_imm_heartbeat(v->backlog);
+
+	if (v->by_deadline)
+		imm |= RING_IMM_BY_DEADLINE;
 	for (unsigned int i = 0; i < v->registration.n_links; i++)
-		send_message(v, i,
-			     (struct piece){.imm = ring_imm_heartbeat(v->backlog), .bytes = v->mac},
-			     true, 0, 0);
+		send_message(v, i, (struct piece){.imm = imm, .bytes = v->mac}, true, 0, 0);
 }
 
 static void forget_request(struct walk_worker *v, unsigned int i)

@@ -85,6 +85,7 @@ struct walk_worker {
 	uint8_t status;    /* of its answers: enum ring_status */
 	uint64_t run_ns;   /* run time that its batches report */
 	uint32_t backlog;  /* requests that it says it has */
+	bool by_deadline;  /* its heartbeats say that it runs them by their deadlines */
 	uint16_t queue;    /* of the fabric port: added to the one of the link's lcore */
 	uint64_t strays; /* packets for queue pairs that it does not have, and other unexpected ones
 			  */

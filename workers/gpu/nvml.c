@@ -29,6 +29,7 @@ static const struct nvml_row {
 	ROW(link_pci, "nvmlDeviceGetNvLinkRemotePciInfo_v2"),
 	ROW(link_type, "nvmlDeviceGetNvLinkRemoteDeviceType"),
 	ROW(fabric, "nvmlDeviceGetGpuFabricInfo"),
+	ROW(energy, "nvmlDeviceGetTotalEnergyConsumption"),
 };
 
 const char *nvml_text(const struct nvml *nvml, int result)

@@ -63,6 +63,8 @@ struct nvml {
 	int (*link_pci)(nvml_device device, unsigned int link, struct nvml_pci *remote);
 	int (*link_type)(nvml_device device, unsigned int link, int *type);
 	int (*fabric)(nvml_device device, struct nvml_fabric *fabric);
+	/* millijoules since the driver was loaded */
+	int (*energy)(nvml_device device, unsigned long long *millijoules);
 };
 
 /*

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <dirent.h>
 #include <errno.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include <linux/if_packet.h>
 #include <net/if.h>
 
+#include <rte_alarm.h>
 #include <rte_bus.h>
 #include <rte_dev.h>
 #include <rte_eal.h>
@@ -467,7 +469,7 @@ uint64_t port_line_rate(const struct port *port)
 	return mbit * 1000000ull / 8;
 }
 
-void port_stop(struct port *port)
+static void port_stop_here(struct port *port)
 {
 	for (uint16_t i = port->parts; i > 1; i--) {
 		rte_eth_dev_stop(port->part[i - 1]);
@@ -476,6 +478,46 @@ void port_stop(struct port *port)
 	port->parts = 0;
 	rte_eth_dev_stop(port->id);
 	rte_eth_dev_close(port->id);
+}
+
+struct port_stopping {
+	struct port *port;
+	sem_t done;
+};
+
+static void port_stop_on_interrupt_thread(void *argument)
+{
+	struct port_stopping *stopping = argument;
+
+	port_stop_here(stopping->port);
+	sem_post(&stopping->done);
+}
+
+/*
+ * The driver of memif hears from the other end on the EAL's interrupt thread, and when that has
+ * gone it frees there what a stop frees, too: each of both may find the other's half done. So stop
+ * on that thread, between two calls of its handlers; alarms run there.
+ */
+static bool port_is_handled_elsewhere(const struct port *port)
+{
+	return port->driver != NULL && strcmp(port->driver, "net_memif") == 0;
+}
+
+void port_stop(struct port *port)
+{
+	struct port_stopping stopping = {.port = port};
+
+	if (!port_is_handled_elsewhere(port)) {
+		port_stop_here(port);
+		return;
+	}
+	sem_init(&stopping.done, 0, 0);
+	if (rte_eal_alarm_set(1, port_stop_on_interrupt_thread, &stopping) == 0)
+		while (sem_wait(&stopping.done) != 0)
+			;
+	else
+		port_stop_here(port);
+	sem_destroy(&stopping.done);
 }
 
 void port_close(struct port *port)

@@ -72,6 +72,7 @@ void workers_pick_table_destroy(struct pick_table *table)
 		return;
 	free(table->cost);
 	free(table->entry);
+	free(table->groups);
 	free(table);
 }
 

@@ -15,6 +15,7 @@
 #include "load.h"
 #include "worker_set.h"
 
+struct pick_groups;
 struct worker_pool;
 
 enum pick_policy {
@@ -43,6 +44,7 @@ struct pick_table {
 	float capacity; /* the sum of 1 / cost; n where costs are the same */
 	uint16_t *entry; /* worker numbers, by hash (maglev) or turn (weighted) */
 	uint32_t n_entries;
+	struct pick_groups *groups; /* places of workers, see groups.h; NULL: any will do */
 	uint16_t worker[];
 };
 

@@ -13,6 +13,7 @@
 #include "cli/bench/bench.h"
 #include "cli/bench/port_transport.h"
 #include "runtime/cpus.h"
+#include "runtime/eal_end.h"
 
 #define EXIT_ERROR 2
 #define MEMORY_MB  "128"
@@ -62,6 +63,6 @@ int main(int argc, char **argv)
 		return EXIT_ERROR;
 	}
 	ret = bench_run(&options, &transport_port);
-	rte_eal_cleanup();
+	eal_end();
 	return ret;
 }

@@ -12,6 +12,7 @@
 struct doctor {
 	const char *root;
 	uint32_t limit_ms; /* of one check; 0: DOCTOR_LIMIT_MS */
+	const char *nvml;  /* a library in its place, for tests; NULL: NVML_LIBRARY */
 	struct doctor_plan plan;
 	unsigned int n;
 	struct doctor_finding finding[DOCTOR_FINDINGS_MAX];
@@ -123,6 +124,7 @@ doctor_check check_port_mtu, check_port_frames, check_port_queues;              
 doctor_check check_rdma_modules, check_rdma_device, check_rdma_port, check_rdma_gid,
 	check_rdma_pkey, check_rdma_mtu;                                         /* _rdma */
 doctor_check check_gpu_driver, check_gpu_memory, check_gpu_doorbell, check_gpus; /* _gpu */
+doctor_check check_gpu_mig, check_gpu_mps, check_gpu_node, check_gpu_budget;     /* _gpu_sharing */
 doctor_check check_addresses, check_roce_port, check_agents_port;                /* _net */
 doctor_check check_trust;                                                        /* _trust */
 doctor_check check_certificates;                                                 /* _certificates */

@@ -19,23 +19,25 @@
 #define OWNER        100 /* CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER */
 #define SM_ACQUIRE   7   /* compute capability that has ld.acquire.sys */
 
+bool check_gpu_is(const struct doctor *d, const char *bus)
+{
+	long long vendor, class;
+
+	return doctor_read_number(d, &vendor, "/sys/bus/pci/devices/%s/vendor", bus) == 0 &&
+	       vendor == NVIDIA &&
+	       doctor_read_number(d, &class, "/sys/bus/pci/devices/%s/class", bus) == 0 &&
+	       (class >> 8 == CLASS_VGA || class >> 8 == CLASS_3D);
+}
+
 /* True when the PCI bus has a GPU, with any driver or none. */
 static bool has_gpu(const struct doctor *d)
 {
 	struct doctor_names names;
-	long long vendor, class;
 
 	doctor_list(d, &names, "/sys/bus/pci/devices");
-	for (unsigned int i = 0; i < names.n; i++) {
-		if (doctor_read_number(d, &vendor, "/sys/bus/pci/devices/%s/vendor",
-				       names.name[i]) < 0 ||
-		    vendor != NVIDIA ||
-		    doctor_read_number(d, &class, "/sys/bus/pci/devices/%s/class", names.name[i]) <
-			    0)
-			continue;
-		if (class >> 8 == CLASS_VGA || class >> 8 == CLASS_3D)
+	for (unsigned int i = 0; i < names.n; i++)
+		if (check_gpu_is(d, names.name[i]))
 			return true;
-	}
 	return false;
 }
 

@@ -26,7 +26,7 @@ struct doctor_question {
 	const char *config, *socket;
 	/* options of the agent */
 	const char *lb, *device, *address, *engine, *lb_fabric_address;
-	uint32_t mtu, memory_mb;
+	uint32_t mtu, memory_mb, gpu_memory_mb;
 	bool no_hugepages;
 };
 

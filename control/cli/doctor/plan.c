@@ -188,6 +188,7 @@ static void make_agent(struct doctor_plan *plan, const struct doctor_question *q
 	bool verbs = q->engine != NULL && strcmp(q->engine, "verbs") == 0;
 
 	plan->memory_mb = q->memory_mb ? q->memory_mb : AGENT_MEMORY_MB;
+	plan->gpu_memory_mb = q->gpu_memory_mb;
 	/* The verbs engine needs no hugepages, as it has no packet buffers. */
 	plan->hugepages = !q->no_hugepages && !verbs;
 	take_address(plan, "--address", q->address, &plan->address);

@@ -88,6 +88,7 @@ struct doctor_plan {
 	unsigned int n_vips;
 	struct lb_address vip[LB_SERVICES_MAX];
 	/* of an agent */
+	uint32_t gpu_memory_mb; /* that must be free on its GPU; 0: any */
 	struct endpoint lb;
 	struct lb_address address, lb_fabric_address;
 };

@@ -3,6 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_launch.h>
+#include <rte_lcore.h>
+
 #include "e2e/e2e.h"
 #include "common/report.h"
 #include "common/wire_child.h"
@@ -24,6 +27,11 @@ static int check_options(const struct e2e_options *o)
 	else if ((o->model == NULL) != (o->weights == NULL) ||
 		 (o->model != NULL && o->data == NULL))
 		problem = "--model and --weights need each other, and --data";
+	else if (o->threads > 1 && o->data != NULL)
+		problem = "--threads: the account of digits belongs to one";
+	else if (o->threads > o->load.window || o->threads > o->load.sockets ||
+		 o->threads > o->load.requests)
+		problem = "--threads: more than there are flows, requests, or places in the window";
 	if (problem != NULL)
 		fprintf(stderr, "bench-e2e: %s\n", problem);
 	return problem == NULL ? 0 : 2;
@@ -39,6 +47,9 @@ static const struct option_row e2e_rows[] = {
 	{"flows", OPTION_NUMBER, AT(load.sockets), NULL, "UDP flows", 1, LOAD_SOCKETS_MAX},
 	{"window", OPTION_NUMBER, AT(load.window), NULL,
 	 "requests without a reply, all flows together", 1, E2E_WINDOW_MAX},
+	{"threads", OPTION_NUMBER, AT(threads), NULL,
+	 "each with a queue of the port, and its share of flows, window and requests", 1,
+	 E2E_THREADS_MAX},
 	{"size", OPTION_NUMBER, AT(size), NULL, "bytes of an echo request", LOAD_ID_MIN,
 	 E2E_REQUEST_MAX},
 	{"timeout-ms", OPTION_NUMBER, AT(load.timeout_ms), NULL,
@@ -119,6 +130,7 @@ static void add_counts(struct report *report, const struct e2e_options *o, const
 	report_add(report, o->load.requests, "requests");
 	report_add(report, o->load.window, "window");
 	report_add(report, o->load.sockets, "flows");
+	report_add(report, o->threads, "threads");
 	report_add(report, all->answered, "answered");
 	report_add(report, all->lost, "lost");
 	report_add(report, all->busy, "busy");
@@ -157,6 +169,60 @@ static void print(const struct report *report, const struct e2e_options *o,
 		       e2e_work_accuracy());
 }
 
+/* One thread of a run. */
+struct share {
+	struct e2e_net net;
+	struct e2e_options o;
+	const struct load_work *work;
+	uint64_t requests;
+	struct tally tally;
+};
+
+static int run_share(void *argument)
+{
+	struct share *s = argument;
+
+	e2e_load_run(&s->net, &s->o, s->work, s->requests, &s->tally);
+	return 0;
+}
+
+/* The n-th of <threads> parts of <all>. */
+static uint64_t part(uint64_t all, uint64_t threads, uint64_t n)
+{
+	return all * (n + 1) / threads - all * n / threads;
+}
+
+/* Runs <requests> on all threads; <tally>, which the caller finishes, gets the account of all. */
+static void run(const struct e2e_net *net, const struct e2e_options *o,
+		const struct load_work *work, uint64_t requests, struct tally *tally)
+{
+	static struct share share[E2E_THREADS_MAX];
+	uint32_t first_flow = 0, lcore;
+	uint64_t i = 1;
+
+	for (uint64_t n = 0; n < o->threads; n++) {
+		struct share *s = &share[n];
+
+		*s = (struct share){.net = *net, .o = *o, .work = work};
+		s->net.queue = n;
+		s->net.first_flow = first_flow;
+		s->o.load.sockets = part(o->load.sockets, o->threads, n);
+		s->o.load.window = part(o->load.window, o->threads, n);
+		s->requests = part(requests, o->threads, n);
+		first_flow += s->o.load.sockets;
+	}
+	RTE_LCORE_FOREACH_WORKER(lcore)
+	rte_eal_remote_launch(run_share, &share[i++], lcore);
+	run_share(&share[0]);
+	rte_eal_mp_wait_lcore();
+	*tally = share[0].tally;
+	for (uint64_t n = 1; n < o->threads; n++) {
+		if (tally_add(tally, &share[n].tally) != 0)
+			wire_die("no memory for the account of all threads");
+		tally_fini(&share[n].tally);
+	}
+}
+
 static void measure(const struct e2e_options *o, struct report *report, struct totals *all)
 {
 	static struct e2e_net net;
@@ -164,12 +230,12 @@ static void measure(const struct e2e_options *o, struct report *report, struct t
 	struct tally tally;
 
 	e2e_net_open(&net, o);
-	e2e_load_run(&net, o, &work, RTE_MAX(o->load.sockets, (uint64_t)WARM_UP), &tally);
+	run(&net, o, &work, RTE_MAX(o->load.sockets, (uint64_t)WARM_UP), &tally);
 	add_totals(all, &tally);
 	all->answered = 0;
 	tally_fini(&tally);
-	for (uint64_t run = 0; run < o->runs; run++) {
-		e2e_load_run(&net, o, &work, o->load.requests, &tally);
+	for (uint64_t i = 0; i < o->runs; i++) {
+		run(&net, o, &work, o->load.requests, &tally);
 		add_totals(all, &tally);
 		add_run(report, o, &tally);
 		tally_fini(&tally);
@@ -182,6 +248,7 @@ int main(int argc, char **argv)
 	static struct report report;
 	struct e2e_options o = {
 		.load = {.sockets = 64, .window = 1, .requests = 100000, .timeout_ms = 1000},
+		.threads = 1,
 		.size = 1024,
 		.runs = 1,
 		.commit = "unknown",

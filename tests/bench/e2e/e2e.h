@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * e2e: a client of a real doorbell-lb with a real doorbell-agent behind it, over memif. The daemons
- * are started by e2e.sh; this is the client's program. One thread. See README.md.
+ * are started by e2e.sh; this is the client's program. A thread per queue of its port. See
+ * README.md.
  */
 #ifndef BENCH_E2E_H
 #define BENCH_E2E_H
@@ -14,12 +15,15 @@
 #include "runtime/port.h"
 
 #define E2E_BURST       32
+#define E2E_THREADS_MAX 16
 #define E2E_WINDOW_MAX  1024 /* as many as a memif ring has places */
 #define E2E_REQUEST_MAX 9188 /* one datagram at the load balancer's largest MTU */
 
 struct e2e_options {
 	/* sockets: flows; window: requests without a reply, over all flows */
 	struct load_options load;
+	uint64_t threads; /* each has a queue of the port, and its share of flows, window and
+			     requests */
 	uint64_t size; /* bytes of an echo request */
 	uint64_t runs;
 	const char *device;
@@ -33,8 +37,11 @@ struct e2e_options {
 /* --- e2e_net.c: frames ---------------------------------------------------------------------------
  */
 
+/* A thread has a copy of its own. */
 struct e2e_net {
 	struct port port;
+	uint16_t queue;
+	uint32_t first_flow; /* of the thread's */
 	struct rte_mempool *received, *requests;
 	struct in6_addr vip; /* as ::ffff:a.b.c.d */
 	uint16_t service;    /* UDP port, network order */

@@ -10,17 +10,25 @@
 #   --size BYTES        of an echo request, 12 to 9188 [1024]
 #   --requests N        [100000]         --runs N   [1]
 #   --flows N           UDP flows [64]   --timeout-ms MS   then a request is lost [1000]
-#   --model NAME        a plug-in in models/. What begins with mlp gets pictures of digits, whose answers
+#   --lcores N          of the load balancer: every port has a queue for each [1]
+#   --threads N         of the client, each with a queue of its port and its share of flows and window [--lcores]
+#   --workers N         on CPUs, or --gpus 0,1,... on GPUs: a process each, with a memif and a software RNIC of
+#                       its own [one, on a GPU if there is one]
+#   --model NAME|PATH   a plug-in in models/, or anywhere. What begins with mlp gets pictures of digits, whose answers
 #                       are compared with those of mlp.so, others get echo requests [echo]
 #   --form-only         of digits: check the form of answers and count the right ones; for models
 #                       that round differently
 #   --agent-args TEXT   more arguments for doorbell-agent; words as in a shell
 #   --idle poll|sleep   threads without work spin, or leave the CPU [poll if there are 4 CPUs]
 #   --fabric-mtu BYTES  [4200]
-#   --lb-cpu N, --client-cpu N, --agent-cpus LIST   where they run [cores of their own]
+#   --lb-cpu LIST, --client-cpu LIST, --agent-cpus LIST   where they run [cores of their own]
 #   --no-huge           4 KiB pages; also when hugepages cannot be had
 #   --smoke             2,000 requests
 #   --json FILE, --commit TEXT, --machine TEXT, --progress
+#   --fault KIND        kill, halt, or trap (the model traps, by --agent-args): in the middle of the run one of
+#                       several workers fails. Then the run fails unless no request was lost (what that worker had
+#                       gets notices), the others went on, and it came back and serves
+#   --stats             print the load balancer's counters, too
 #   --keep-logs DIR     copy configuration and logs there
 #
 # The programs lie beside this script (tests/bench/run.sh bundle), or in BUILD, a build directory.
@@ -44,7 +52,7 @@ fi
 
 vip=10.200.0.100 port=8500
 size=1024 window=1 model=echo form_only=no idle='' fabric_mtu=4200 huge=yes
-lb_cpu='' client_cpu='' agent_cpus='' agent_text='' keep_logs='' machine='' commit=''
+stats=no fault='' timeout_ms=10000 lcores=1 threads='' workers=1 gpus='' lb_cpu='' client_cpu='' agent_cpus='' agent_text='' keep_logs='' machine='' commit=''
 lease_ms=5000 client_args=() agent_args=() pids=() dir=''
 
 usage() {
@@ -55,6 +63,7 @@ usage() {
 while [ $# -gt 0 ]; do
     case $1 in
     --no-huge) huge=no ;;
+    --stats) stats=yes ;;
     --form-only) form_only=yes ;;
     # A short lease, so that a run sees renewals.
     --smoke) client_args+=(--requests 2000 --timeout-ms 5000) lease_ms=1000 ;;
@@ -66,6 +75,11 @@ while [ $# -gt 0 ]; do
         --window) window=$2 client_args+=("$1" "$2") ;;
         --size) size=$2 client_args+=("$1" "$2") ;;
         --requests | --runs | --flows | --timeout-ms | --json) client_args+=("$1" "$2") ;;
+        --fault) fault=$2 timeout_ms=500 ;;
+        --lcores) lcores=$2 ;;
+        --threads) threads=$2 ;;
+        --workers) workers=$2 ;;
+        --gpus) gpus=$2 ;;
         --model) model=$2 ;;
         --agent-args) agent_text=$2 ;;
         --idle) idle=$2 ;;
@@ -178,24 +192,29 @@ cpus() {
     echo "${seconds[@]}"
 }
 
-# Who was not given CPUs gets a core of its own, the agent all that are left; with fewer than four
-# CPUs the client and the agent share all. Second threads are used when there are too few cores.
+# Every lcore and every thread of the client that was not given a CPU gets a core of its own, the agents all
+# that are left; where a worker would have fewer than two, the client and the agents share all. Second threads
+# are used when there are too few cores.
 choose_cpus() {
-    local c left=() all lines
+    local c left=() all lines needed=$((lcores + threads + 2 * workers))
     mapfile -t lines <<<"$(cpus)"
     read -ra all <<<"${lines[0]}"
-    [ ${#all[@]} -ge 5 ] || read -ra all <<<"${lines[*]}"
+    [ ${#all[@]} -gt $needed ] || read -ra all <<<"${lines[*]}"
     if [ -z "$idle" ]; then
-        ((${#all[@]} < 4)) && idle="sleep" || idle="poll"
+        ((${#all[@]} < needed)) && idle="sleep" || idle="poll"
     fi
     for c in "${all[@]}"; do
-        [ "$c" = "$lb_cpu" ] || [ "$c" = "$client_cpu" ] || left+=("$c")
+        [[ ,$lb_cpu,$client_cpu, == *,$c,* ]] || left+=("$c")
     done
-    [ -n "$lb_cpu" ] || { lb_cpu=${left[0]} && left=("${left[@]:1}"); }
-    if [ ${#all[@]} -ge 4 ] && [ -z "$client_cpu" ]; then
-        client_cpu=${left[0]} left=("${left[@]:1}")
+    if [ -z "$lb_cpu" ]; then
+        lb_cpu=$(IFS=, && echo "${left[*]:0:lcores}")
+        left=("${left[@]:lcores}")
     fi
-    if [ ${#all[@]} -ge 4 ] && [ -z "$agent_cpus" ]; then
+    if [ ${#all[@]} -ge $needed ] && [ -z "$client_cpu" ]; then
+        client_cpu=$(IFS=, && echo "${left[*]:0:threads}")
+        left=("${left[@]:threads}")
+    fi
+    if [ ${#all[@]} -ge $needed ] && [ -z "$agent_cpus" ]; then
         agent_cpus=$(IFS=, && echo "${left[*]}")
     fi
 }
@@ -212,18 +231,30 @@ on() {
 
 # --- the parts --------------------------------------------------------------------------------------
 
+# A fabric port per worker, in a subnet of its own.
+fabric_ports() {
+    local n
+    for n in "${numbers[@]}"; do
+        cat <<END
+  - name: fabric$n
+    device: "net_memif_fabric$n,role=server,socket=$tag-fabric$n,rsize=10"
+    roles: [fabric]
+    queues: $lcores
+    mtu: $fabric_mtu
+    address: 10.201.$n.1/24
+END
+    done
+}
+
 write_config() {
     cat >"$dir/lb.yaml" <<END
 ports:
   - name: clients
     device: "net_memif_clients,role=server,socket=$tag-clients,rsize=10"
     roles: [clients]
+    queues: $lcores
     mtu: $mtu
-  - name: fabric
-    device: "net_memif_fabric,role=server,socket=$tag-fabric,rsize=10"
-    roles: [fabric]
-    mtu: $fabric_mtu
-    address: 10.201.0.1/24
+$(fabric_ports)
 services:
   - {name: e2e, address: $vip, port: $port, model: $model, max_request: $longest, max_reply: $longest}
 lcores: [$lb_cpu]
@@ -232,7 +263,7 @@ flows: 131072
 memory: {mb: $lb_mb, hugepages: $([ $huge = yes ] && echo true || echo false)}
 control: {socket: "$dir/control.sock", agents: "127.0.0.1:$agents_port"}
 # A busy machine is not a dead worker.
-workers: {timeout_ms: 10000, lease_ms: $lease_ms}
+workers: {timeout_ms: $timeout_ms, lease_ms: $lease_ms}
 END
 }
 
@@ -257,15 +288,21 @@ start_lb() {
 }
 
 start_agent() {
-    start agent on "$agent_cpus" "$agent" --lb "127.0.0.1:$agents_port" --name gpu0 \
-        --device "net_memif_agent,role=client,socket=$tag-fabric,rsize=10,bsize=$((fabric_mtu + 64))" \
-        --address 10.201.0.11/24 --mtu "$fabric_mtu" --model "$models/$model.so" "${agent_args[@]}"
+    local n=${numbers[0]} where=()
+    [ -z "$gpus" ] || where=(--gpu "$gpus")
+    if [ ${#numbers[@]} -gt 1 ]; then
+        n='{n}'
+        [ -n "$gpus" ] || where=(--workers "$workers")
+    fi
+    start agent on "$agent_cpus" "$agent" --lb "127.0.0.1:$agents_port" --name e2e "${where[@]}" \
+        --device "net_memif_agent$n,role=client,socket=$tag-fabric$n,rsize=10,bsize=$((fabric_mtu + 64))" \
+        --address "10.201.$n.11/24" --queues "$lcores" --mtu "$fabric_mtu" --model "$plugin" "${agent_args[@]}"
     agent_pid=$pid
-    wait_for 120 "the agent" "$agent_pid" is_active || die "the agent ended"
+    wait_for 120 "the agents" "$agent_pid" all_are_active || die "the agent ended"
 }
 
-is_active() {
-    [[ $(control workers list) == *" active "* ]]
+all_are_active() {
+    [ "$(control workers list | grep -c ' active ')" -eq ${#numbers[@]} ]
 }
 
 run_client() {
@@ -278,11 +315,13 @@ run_client() {
     wait "$pid"
 }
 
-# CPU time of the agent's threads so far, us: of its software RNIC, which is DPDK's one lcore beside
-# the main thread, and of all others. None of them ends before the agent does. Not every kernel says.
+# CPU time of the workers' threads so far, us: of their software RNICs, each of which is DPDK's one lcore beside
+# the main thread, and of all others. None of them ends before its process does. Not every kernel says.
 agent_cpu() {
-    local task name ns rnic=0 others=0
-    for task in "/proc/$agent_pid/task"/*; do
+    local task name ns rnic=0 others=0 pid=$agent_pid processes=()
+    [ ${#numbers[@]} -eq 1 ] || read -r pid <"/proc/$agent_pid/task/$agent_pid/children" 2>/dev/null || return 1
+    read -ra processes <<<"$pid"
+    for task in $(printf '/proc/%s/task/* ' "${processes[@]}"); do
         { read -r name <"$task/comm" && read -r ns _ <"$task/schedstat"; } 2>/dev/null || return 1
         case $name in
         rte-worker* | dpdk-worker*) rnic=$((rnic + ns / 1000)) ;;
@@ -292,22 +331,71 @@ agent_cpu() {
     echo "$rnic $others"
 }
 
-# say_agent_cpu BEFORE MICROSECONDS: what it took since then
+# say_agent_cpu WHEN BEFORE MICROSECONDS: what it took since then
 say_agent_cpu() {
-    local rnic others rnic_now others_now now
+    local rnic others rnic_now others_now now when=$1
+    shift
     if [ -z "$1" ] || ! now=$(agent_cpu); then
         echo "agent's CPU time: unknown, this kernel has no /proc/PID/task/TID/schedstat"
         return
     fi
     read -r rnic others <<<"$1"
     read -r rnic_now others_now <<<"$now"
-    echo "agent's CPU time while the client ran, of $2 us: software RNIC $((rnic_now - rnic)) us, all else $((others_now - others)) us"
+    echo "agent's CPU time $when, of $2 us: software RNIC $((rnic_now - rnic)) us, all else $((others_now - others)) us"
+}
+
+# --- one of several workers fails -------------------------------------------------------------------
+
+# started NAME: the process ids that worker NAME has had, oldest first
+started() {
+    sed -n "s/.* worker=$1 pid=\([0-9]*\) address=.* started\$/\1/p" "$dir/agent.log"
+}
+
+# of_worker NAME FIELD: one of the numbers of doorbell workers show
+of_worker() {
+    control --json workers show "$1" | grep -oE "\"$2\": ?[0-9]+" | grep -oE '[0-9]+$' | head -n 1
+}
+
+has_served() {
+    [ "$(of_worker "$1" requests)" -gt "$2" ]
+}
+
+# Makes the first worker fail when it is at work.
+cause_fault() {
+    local name
+    name=$(control workers list | awk 'NR > 1 { print $1 }' | sort | head -n 1)
+    wait_for 60 "requests on $name" "$lb_pid" has_served "$name" 20000
+    case $fault in
+    kill) kill -KILL "$(started "$name" | tail -n 1)" ;;
+    halt) kill -STOP "$(started "$name" | tail -n 1)" ;;
+    esac
+}
+
+# Checks what became of the workers, after the run.
+check_fault() {
+    local name victims=0
+    wait_for 60 "all workers to be back" "$agent_pid" all_are_active
+    for name in $(control workers list | awk 'NR > 1 { print $1 }'); do
+        case $(started "$name" | wc -l) in
+        1) [ "$(of_worker "$name" lost)" -eq 0 ] || die "$name, which did not fail, has lost requests" ;;
+        *) victims=$((victims + 1)) victim=$name ;;
+        esac
+    done
+    [ $victims -eq 1 ] || die "$victims workers have failed"
+    grep "worker=$victim .*\(ended by\|killed\|sign of life\)" "$dir/agent.log" || true
+    client_args+=(--requests 100000 --json "$dir/after.json")
+    run_client || die "requests were lost after the fault"
+    has_served "$victim" 1000 || die "$victim is back and does not serve"
 }
 
 # What is asked for, as arguments of all.
 arrange() {
     local pages
-    [ -r "$models/$model.so" ] || die "the model $model is not here: $models/$model.so"
+    case $model in
+    */*) plugin=$model model=$(basename "$model" .so) ;;
+    *) plugin=$models/$model.so ;;
+    esac
+    [ -r "$plugin" ] || die "the model $model is not here: $plugin"
     case $model in
     mlp*)
         longest=72
@@ -322,14 +410,17 @@ arrange() {
         ;;
     esac
     mtu=$((longest > 1472 ? longest + 28 : 1500))
-    lb_mb=$((mtu > 4200 || fabric_mtu > 4200 ? 768 : 448))
-    agent_mb=128
+    # Each lcore has packets for each of its ports' queues.
+    lb_mb=$(((mtu > 4200 || fabric_mtu > 4200 ? 768 : 448) + (lcores * ${#numbers[@]} - 1) * 192))
+    agent_mb=$((128 + (lcores - 1) * 32))
+    agent_args+=(--memory-mb "$agent_mb")
     [[ ! $agent_text =~ --memory-mb[=\ ]+([0-9]+) ]] || agent_mb=${BASH_REMATCH[1]}
     [ "$idle" = sleep ] && client_args+=(--yield) || agent_args+=(--busy-poll)
-    # One ring has to hold a window, and the default is 256.
-    [ "$window" -le 256 ] || agent_args+=(--slots 1024)
-    # and 96 MiB of the client
-    pages=$(((lb_mb + agent_mb + 96) / 2 + 8))
+    client_args+=(--threads "$threads")
+    # One ring has to hold a thread's part of a window, and the default is 256.
+    [ $((window / lcores)) -le 256 ] || agent_args+=(--slots 1024)
+    # and the client's
+    pages=$(((lb_mb + agent_mb * ${#numbers[@]} + 96 + (threads - 1) * 32) / 2 + 8))
     if [ $huge = yes ] && ! take_hugepages $pages; then
         echo "no hugepages to be had: running on 4 KiB pages" >&2
         huge=no
@@ -348,10 +439,18 @@ tag=doorbell-e2e-$$
 dir=$(mktemp -d "${TMPDIR:-/tmp}/$tag.XXXXXX")
 # Where DPDK puts its sockets.
 export RUNTIME_DIRECTORY=$dir
+[ -n "$threads" ] || threads=$((lcores < window ? lcores : window))
+if [ -n "$gpus" ]; then
+    IFS=, read -ra numbers <<<"$gpus"
+else
+    mapfile -t numbers < <(seq 0 $((workers - 1)))
+fi
+workers=${#numbers[@]}
 choose_cpus
 arrange
 start_lb
 start_agent
+case $fault in '' | trap) ;; kill | halt) cause_fault & ;; *) usage 2 >&2 ;; esac
 status=0
 before=$(agent_cpu) || before=''
 began=${EPOCHREALTIME/[.,]/}
@@ -359,6 +458,15 @@ run_client || status=$?
 echo "idle: $idle; CPUs: load balancer $lb_cpu, client ${client_cpu:-any}, agent ${agent_cpus:-any}${agent_text:+; agent: $agent_text}"
 is_running "$lb_pid" || die "the load balancer ended during the run"
 is_running "$agent_pid" || die "the agent ended during the run"
-say_agent_cpu "$before" $((${EPOCHREALTIME/[.,]/} - began))
+if [ -z "$fault" ]; then
+    say_agent_cpu "while the client ran" "$before" $((${EPOCHREALTIME/[.,]/} - began))
+    before=$(agent_cpu) || before=''
+    began=${EPOCHREALTIME/[.,]/}
+    sleep 1
+    say_agent_cpu "in a second without requests" "$before" $((${EPOCHREALTIME/[.,]/} - began))
+else
+    check_fault
+fi
 control workers list
+[ $stats = no ] || control stats
 exit $status

@@ -39,7 +39,7 @@ static struct flow *flow_of(struct loop *l, uint32_t index)
 /* Sends the burst. Packets that find no place go first the next time. False when none was sent. */
 static bool flush(struct loop *l)
 {
-	unsigned int sent = rte_eth_tx_burst(l->net->port.id, 0, l->out, l->n_out);
+	unsigned int sent = rte_eth_tx_burst(l->net->port.id, l->net->queue, l->out, l->n_out);
 
 	l->n_out -= sent;
 	for (unsigned int i = 0; sent > 0 && i < l->n_out; i++)
@@ -98,7 +98,7 @@ static void take(struct loop *l, const struct rte_mbuf *m, uint64_t now)
 static bool take_replies(struct loop *l)
 {
 	struct rte_mbuf *packet[E2E_BURST];
-	unsigned int n = rte_eth_rx_burst(l->net->port.id, 0, packet, E2E_BURST);
+	unsigned int n = rte_eth_rx_burst(l->net->port.id, l->net->queue, packet, E2E_BURST);
 	uint64_t now;
 
 	if (n == 0)

@@ -12,6 +12,7 @@
 
 #include "e2e/e2e.h"
 #include "runtime/cpus.h"
+#include "runtime/eal_end.h"
 #include "runtime/neigh.h"
 #include "common/wire_child.h"
 #include "runtime/data_room.h"
@@ -21,6 +22,7 @@
 #define FIRST_PORT       1024
 #define PORTS_PER_CLIENT 60000
 #define MEMORY_MB        96
+#define MEMORY_MB_THREAD 32 /* for each beyond the first */
 #define RECEIVE_MBUFS    2048
 #define REQUEST_MBUFS    2048
 #define POOL_CACHE       64
@@ -54,10 +56,11 @@ static uint32_t vip_of(const struct e2e_net *net)
 /* --- setting up --------------------------------------------------------------------------------
  */
 
-/* Starts the EAL with one lcore, which floats over the CPUs that we may use. */
+/* Starts the EAL with an lcore per thread; they float over the CPUs that we may use. */
 static void start_eal(const struct e2e_options *o)
 {
 	char cpus[CPUS_TEXT_MAX], lcores[CPUS_TEXT_MAX + 32], memory[16];
+	unsigned int last = (unsigned int)o->threads - 1;
 	char *argv[16] = {"bench-e2e",
 			  lcores,
 			  "-m",
@@ -68,8 +71,8 @@ static void start_eal(const struct e2e_options *o)
 			  "--log-level=pmd.*:error"};
 	int argc = 8;
 
-	snprintf(lcores, sizeof(lcores), "--lcores=0@(%s)", cpus_allowed(cpus));
-	snprintf(memory, sizeof(memory), "%u", MEMORY_MB);
+	snprintf(lcores, sizeof(lcores), "--lcores=(0-%u)@(%s)", last, cpus_allowed(cpus));
+	snprintf(memory, sizeof(memory), "%u", MEMORY_MB + last * MEMORY_MB_THREAD);
 	if (o->no_huge) {
 		argv[argc++] = "--no-huge";
 		argv[argc++] = "--no-shconf";
@@ -97,7 +100,7 @@ static void send_frame(struct e2e_net *net, const uint8_t *frame, uint32_t lengt
 	if (m == NULL)
 		return;
 	memcpy(rte_pktmbuf_append(m, length), frame, length);
-	if (rte_eth_tx_burst(net->port.id, 0, &m, 1) == 0)
+	if (rte_eth_tx_burst(net->port.id, net->queue, &m, 1) == 0)
 		rte_pktmbuf_free(m);
 }
 
@@ -129,7 +132,7 @@ static void resolve(struct e2e_net *net)
 		if (ms % RESOLVE_EVERY_MS == 0)
 			ask(net);
 		rte_delay_us_sleep(1000);
-		n = rte_eth_rx_burst(net->port.id, 0, packet, E2E_BURST);
+		n = rte_eth_rx_burst(net->port.id, net->queue, packet, E2E_BURST);
 		for (unsigned int i = 0; i < n; i++)
 			e2e_net_take(net, packet[i], 0, &datagram);
 		rte_pktmbuf_free_bulk(packet, n);
@@ -142,21 +145,24 @@ void e2e_net_open(struct e2e_net *net, const struct e2e_options *o)
 {
 	const struct sockaddr_in *to = (const struct sockaddr_in *)&o->load.to.socket;
 	uint16_t mtu = RTE_MAX(o->size + sizeof(struct headers), (uint64_t)RTE_ETHER_MTU);
+	struct rte_mempool *pools[E2E_THREADS_MAX];
 	struct port_params p = {
 		.device = o->device,
-		.queues = 1,
+		.queues = o->threads,
 		.rx_descriptors = 1024,
 		.tx_descriptors = 1024,
 		.mtu = mtu,
-		.pool = &net->received,
+		.pool = pools,
 	};
 	char error[512];
 
 	net->vip = mapped(to->sin_addr.s_addr);
 	net->service = to->sin_port;
 	start_eal(o);
-	net->received = create_pool("received", RECEIVE_MBUFS, mtu);
-	net->requests = create_pool("requests", REQUEST_MBUFS, mtu);
+	net->received = create_pool("received", RECEIVE_MBUFS * o->threads, mtu);
+	net->requests = create_pool("requests", REQUEST_MBUFS * o->threads, mtu);
+	for (uint64_t i = 0; i < o->threads; i++)
+		pools[i] = net->received;
 	if (port_open(&net->port, &p, error, sizeof(error)) < 0)
 		wire_die("%s", error);
 	wire_wait_for_link(net->port.id);
@@ -166,7 +172,7 @@ void e2e_net_open(struct e2e_net *net, const struct e2e_options *o)
 void e2e_net_close(struct e2e_net *net)
 {
 	port_close(&net->port);
-	rte_eal_cleanup();
+	eal_end();
 }
 
 /* --- frames -------------------------------------------------------------------------------------
@@ -190,11 +196,11 @@ void e2e_net_finish(const struct e2e_net *net, struct rte_mbuf *m, uint32_t flow
 		.fragment_offset = htons(RTE_IPV4_HDR_DF_FLAG),
 		.time_to_live = 64,
 		.next_proto_id = IPPROTO_UDP,
-		.src_addr = address_of(flow),
+		.src_addr = address_of(net->first_flow + flow),
 		.dst_addr = vip_of(net),
 	};
 	h->udp = (struct rte_udp_hdr){
-		.src_port = port_of(flow),
+		.src_port = port_of(net->first_flow + flow),
 		.dst_port = net->service,
 		.dgram_len = htons(sizeof(h->udp) + length),
 	};
@@ -223,15 +229,16 @@ static int take_arp(struct e2e_net *net, const uint8_t *frame, uint32_t length)
 	return 0;
 }
 
-/* Returns the flow that the datagram is addressed to; <flows> when there is none. */
-static uint32_t flow_of(const struct headers *h, uint32_t flows)
+/* Returns which of the thread's flows the datagram is addressed to; <flows> when none. */
+static uint32_t flow_of(const struct e2e_net *net, const struct headers *h, uint32_t flows)
 {
 	uint32_t host = ntohl(h->ip.dst_addr) - FIRST_CLIENT;
-	uint32_t port = (uint32_t)ntohs(h->udp.dst_port) - FIRST_PORT;
+	uint32_t port = (uint32_t)ntohs(h->udp.dst_port) - FIRST_PORT, flow;
 
-	if (host > flows / PORTS_PER_CLIENT || port >= PORTS_PER_CLIENT)
+	if (host > (net->first_flow + flows) / PORTS_PER_CLIENT || port >= PORTS_PER_CLIENT)
 		return flows;
-	return RTE_MIN(host * PORTS_PER_CLIENT + port, flows);
+	flow = host * PORTS_PER_CLIENT + port - net->first_flow;
+	return RTE_MIN(flow, flows);
 }
 
 static bool is_sound(const struct e2e_net *net, const struct headers *h, uint32_t length)
@@ -257,7 +264,7 @@ int e2e_net_take(struct e2e_net *net, const struct rte_mbuf *m, uint32_t flows,
 		return take_arp(net, (const uint8_t *)h, m->data_len);
 	if (h->ether.ether_type != htons(RTE_ETHER_TYPE_IPV4) || !is_sound(net, h, m->data_len))
 		return -EBADMSG;
-	datagram->flow = flow_of(h, flows);
+	datagram->flow = flow_of(net, h, flows);
 	datagram->bytes = (const uint8_t *)(h + 1);
 	datagram->length = m->data_len - sizeof(*h);
 	return datagram->flow < flows ? 1 : -EBADMSG;

@@ -33,6 +33,10 @@ answers '.e2e_p50_us_1kib > 0 and .e2e_p99_us_1kib >= .e2e_p50_us_1kib and .e2e_
 answers '.e2e_rps_9188b > 0' --size 9188 --window 32
 answers '.e2e_rps_digits > 0 and .accuracy >= 0.95' --model mlp --window 32
 answers '.e2e_rps_digits > 0 and .accuracy >= 0.95' --model mlp --form-only
+# a queue for each lcore, a thread of the client for each queue, and two workers' processes
+[ "$(nproc)" -lt 2 ] || answers '.threads == 2 and .e2e_rps_1kib > 0' --lcores 2 --workers 2 --window 64
+# one of two workers' processes is killed: nothing is lost, and it comes back
+"$here/e2e.sh" --no-huge --workers 2 --requests 150000 --window 16 --timeout-ms 10000 --fault kill
 # words with blanks reach the agent whole, and a reply that does not come in time is lost
 if "$here/e2e.sh" --no-huge --requests 20 --timeout-ms 20 --agent-args "--model-args 'delay_us=200000'" \
     >"$out/slow" 2>&1; then

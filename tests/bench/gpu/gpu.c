@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The loop on a GPU beside the same work mediated by a CPU: posting, echo by size, the perceptron,
- * throughput, and latency beside neighbours that hog the memory. Needs a GPU; no NIC and no DPDK.
+ * throughput, latency beside neighbours that hog the memory, and the parts of gpu_parts.h. Needs a
+ * GPU; no NIC and no DPDK.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 #include "gpu/gpu_alone.h"
 #include "gpu/gpu_hogs.h"
 #include "gpu/gpu_load.h"
+#include "gpu/gpu_parts.h"
 #include "gpu/gpu_peer.h"
 #include "gpu/gpu_post.h"
 #include "common/options.h"
@@ -287,9 +289,36 @@ static void measure_hogged(struct report *report, enum server server)
 
 /* --- */
 
+/* --only has one part or several, with commas between. */
 static bool wanted(const struct bench_options *o, const char *part)
 {
-	return o->only == NULL || strcmp(o->only, part) == 0;
+	size_t n = strlen(part);
+
+	for (const char *at = o->only; at != NULL; at = strchr(at, ',')) {
+		at += *at == ',';
+		if (strncmp(at, part, n) == 0 && (at[n] == '\0' || at[n] == ','))
+			return true;
+	}
+	return o->only == NULL;
+}
+
+/* The parts of files of their own. */
+static void measure_parts(struct report *report, const struct bench_options *o)
+{
+	int ret = 0;
+
+	if (wanted(o, "bell"))
+		ret |= gpu_bell_measure(report, models);
+	if (wanted(o, "posted"))
+		ret |= gpu_posted_measure(report);
+	if (wanted(o, "rings"))
+		ret |= gpu_rings_measure(report, models);
+	if (wanted(o, "rnic"))
+		ret |= gpu_rnic_measure(report, models);
+	if (wanted(o, "joules"))
+		ret |= gpu_joules_measure(report, models);
+	if (ret < 0)
+		exit(1);
 }
 
 static void print(const struct report *report)
@@ -324,7 +353,9 @@ int main(int argc, char **argv)
 	struct bench_options o;
 	char why[256] = "";
 
-	if (!bench_options_read(&o, argc, argv, "gpu", "post, echo, throughput, mlp or hogged", 5))
+	if (!bench_options_read(
+		    &o, argc, argv, "gpu",
+		    "some of post,echo,throughput,mlp,hogged,bell,rings,posted,rnic,joules", 5))
 		return 2;
 	if (agent_gpus(why, sizeof(why)) == 0) {
 		printf("skipped: %s\n", why);
@@ -345,6 +376,7 @@ int main(int argc, char **argv)
 		}
 		for (enum server s = LOOP; wanted(&o, "hogged") && s <= GATHERED; s++)
 			measure_hogged(&report, s);
+		measure_parts(&report, &o);
 	}
 	agent_gpu_name(0, why, sizeof(why));
 	printf("gpu: medians (p10, p90) of %u runs on %s\n", o.runs, why);

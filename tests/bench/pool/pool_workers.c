@@ -15,6 +15,7 @@
 #include "runtime/option_table.h"
 #include "rnic/soft_rnic.h"
 #include "runtime/cpus.h"
+#include "runtime/eal_end.h"
 
 #define POLL_MS 20
 /* ms; a loop that hangs is an event of the bench, and the process goes on: hundreds of other
@@ -350,6 +351,6 @@ int main(int argc, char **argv)
 	pool_loop_close();
 	event_base_free(pool.base);
 	pool.rnic->ops->close(pool.rnic);
-	rte_eal_cleanup();
+	eal_end();
 	return ret;
 }

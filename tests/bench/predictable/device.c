@@ -37,9 +37,10 @@ void device_close(struct device *device)
 	munmap(device->shared, sizeof(struct device_words));
 }
 
-uint64_t device_run(struct device *device, uint64_t takes_ns, uint32_t n)
+uint64_t device_run(struct device *device, uint32_t base_us, uint32_t each_us, uint32_t n)
 {
 	struct device_words *w = device->shared;
+	uint64_t takes_ns = device_batch_ns(base_us, each_us, n);
 	uint64_t was = __atomic_load_n(&w->free_ns, __ATOMIC_RELAXED), end;
 
 	do {
@@ -51,6 +52,9 @@ uint64_t device_run(struct device *device, uint64_t takes_ns, uint32_t n)
 	__atomic_fetch_add(&w->busy_ns, takes_ns, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&w->batches, 1, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&w->requests, n, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&w->base_ns, base_us * UINT64_C(1000), __ATOMIC_RELAXED);
+	if (__atomic_exchange_n(&w->last_us, each_us, __ATOMIC_RELAXED) != each_us)
+		__atomic_fetch_add(&w->switches, 1, __ATOMIC_RELAXED);
 	return end;
 }
 

@@ -14,6 +14,8 @@
 struct device_words {
 	uint64_t free_ns;                    /* CLOCK_MONOTONIC */
 	uint64_t busy_ns, batches, requests; /* so far */
+	uint64_t base_ns;           /* of <busy_ns>: what batches take whatever their size */
+	uint64_t last_us, switches; /* the last batch's <each_us>; changes of it */
 };
 
 struct device {
@@ -24,9 +26,9 @@ struct device {
 int device_open(struct device *device, const char *path);
 void device_close(struct device *device);
 
-/* Give the device a batch of <n> requests that takes <takes_ns>. Any thread; returns the time of
- * its end. */
-uint64_t device_run(struct device *device, uint64_t takes_ns, uint32_t n);
+/* Give the device a batch of <n> requests of the model that takes <base_us>, and <each_us> for
+ * each. Any thread; returns the time of its end. */
+uint64_t device_run(struct device *device, uint32_t base_us, uint32_t each_us, uint32_t n);
 
 /* Sleep until then: at most some microseconds late where a CPU is free. */
 void device_wait(uint64_t until_ns);

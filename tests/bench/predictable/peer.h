@@ -32,6 +32,19 @@ struct peer_serve_options {
 	bool admits;        /* refuse at once what could not be in time */
 };
 
+/* A scheduler without delays or payloads, beside which both sides are measured. */
+struct peer_ideal_options {
+	uint32_t models, devices, deadlines;
+	struct plan_model model[PLAN_MODELS_MAX];
+	uint64_t deadline_ns[PLAN_MODELS_MAX];
+	double rate, seconds;
+	uint64_t seed;
+	uint32_t warmup_ms;
+};
+
+/* Prints what part of the requests that are due after the warm-up can be in time. */
+int peer_ideal(const struct peer_ideal_options *options);
+
 /* Both end with the other side, or by SIGTERM. */
 int peer_work(const struct peer_work_options *options);
 int peer_serve(const struct peer_serve_options *options);

@@ -158,7 +158,8 @@ int peer_work(const struct peer_work_options *o)
 			device_batch_ns(job->action.base_us, job->action.each_us, job->action.n);
 		uint64_t now = clock_now_ns();
 
-		job->end_ns = device_run(&w.device, takes, job->action.n);
+		job->end_ns = device_run(&w.device, job->action.base_us, job->action.each_us,
+					 job->action.n);
 		job->waited_us = (uint32_t)((job->end_ns - takes - now) / 1000);
 		pthread_mutex_lock(&w.lock);
 		*w.last = job;

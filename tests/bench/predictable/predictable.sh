@@ -70,10 +70,12 @@ read -ra time_ms <<<"$times"
 read -ra batch <<<"$batches"
 read -ra agents <<<"${agents:-$(for d in 1 2; do echo "$d:small:${batch[0]} $d:middle:${batch[1]} $d:large:${batch[2]}"; done | xargs)}"
 read -ra deadline_ms <<<"$deadlines"
-base_us=() each_us=()
+base_us=() each_us=() models=() deadlines_of=()
 for i in 0 1 2; do
     base_us[i]=$(jq -n "${time_ms[i]} * 600 | round")
     each_us[i]=$(jq -n "${time_ms[i]} * 400 | round")
+    models+=(--model "$((8501 + i)),${base_us[i]},${each_us[i]},${batch[i]}")
+    deadlines_of+=(--deadline-ms "${deadline_ms[i]}")
 done
 # Requests per second of two devices, with a third of them for each model.
 capacity=$(jq -n "2e6 / ([(${base_us[0]} / ${batch[0]} + ${each_us[0]}), (${base_us[1]} / ${batch[1]} + ${each_us[1]}),
@@ -144,13 +146,10 @@ agents_pids() {
 # --- the controller, and a worker for each device
 
 controller_up() {
-    local d models=() i
+    local d
     for d in 1 2; do
         started "worker$d" "w$d" "${device_cpus[d]}" "$build/tests/bench/bench-controller" work --port 8600 --device "$dir/peer$d"
         wait_for "worker $d" eval "ip netns exec $tag-w$d ss -ltnH | grep -q :8600"
-    done
-    for i in 0 1 2; do
-        models+=(--model "$((8501 + i)),${base_us[i]},${each_us[i]},${batch[i]}")
     done
     # shellcheck disable=SC2086
     started controller lb "$controller_cpu" "$build/tests/bench/bench-controller" serve "${models[@]}" \
@@ -177,22 +176,35 @@ cpu_s() {
     done | awk -v hz="$(getconf CLK_TCK)" '{ sum += $12 + $13 } END { print sum / hz }'
 }
 
-# device_words PART: busy_ns, batches and requests of both devices, so far, as JSON
+# device_words PART: both devices' struct device_words so far, without the first word, added up, as JSON
 device_words() {
     local prefix=peer
     [ "$1" = controller ] || prefix=device
-    od -An -v -t u8 -w32 "$dir/${prefix}1" "$dir/${prefix}2" | jq -sc '[.[1] + .[5], .[2] + .[6], .[3] + .[7]]'
+    od -An -v -t u8 -w56 "$dir/${prefix}1" "$dir/${prefix}2" | jq -sc '[.[1:7], .[8:14]] | transpose | map(add)'
+}
+
+# front_counts PART: what the load balancer has sent to workers, and what it has answered, so far, as JSON
+front_counts() {
+    [ "$1" = controller ] && echo '[0, 0]' && return
+    cli --json stats | jq -c '[.lcores[] | [.requests, .replies]] | transpose | map(add)'
+}
+
+# ideal LOAD ROUND: the part of the measured requests that a scheduler without any delay has in time, and a bound of all
+ideal() {
+    "$build/tests/bench/bench-controller" ideal "${models[@]}" --devices 2 --rate "$(jq -n "$capacity * $1 / 100")" \
+        --seed $(($2 * 1000 + $1)) --seconds "$seconds" --warmup-ms 500 "${deadlines_of[@]}"
 }
 
 # measure PART ADDRESS LOAD ROUND FRONT-PID WORKER-PID...: a line in $dir/figures
 measure() {
-    local part=$1 to=$2 load=$3 round=$4 front=$5 i targets=() before after words
+    local part=$1 to=$2 load=$3 round=$4 front=$5 i targets=() before after words counts
     shift 5
     for i in 0 1 2; do
         targets+=(--to "$to:$((8501 + i))" --deadline-ms "${deadline_ms[i]}" --mix "$size")
     done
     [ "$part" = doorbell ] || report
     words=$(device_words "$part")
+    counts=$(front_counts "$part")
     before=("$(cpu_s "$front")" "$(cpu_s "$@")")
     # shellcheck disable=SC2086
     ip netns exec "$tag-client" taskset -c "$clients_cpu" $ahead "$build/control/doorbell" bench --tcp --framing tagged \
@@ -204,13 +216,17 @@ measure() {
     [ "$part" = doorbell ] || { report && cp "$dir/report" "$dir/report.json"; }
     jq -c --arg part "$part" --argjson load "$load" --argjson front "$(jq -n "${after[0]} - ${before[0]}")" \
         --argjson workers "$(jq -n "${after[1]} - ${before[1]}")" --slurpfile report "$dir/report.json" \
-        --argjson words "[$words, $(device_words "$part")]" --argjson seconds "$seconds" \
-        '($words | transpose | map(.[1] - .[0])) as $device |
-         {part: $part, load: $load, front_cpu_s: $front, workers_cpu_s: $workers, report: $report[0],
-          busy: ($device[0] / 2e9 / ($seconds + 0.5)), batch: ($device[2] / ([$device[1], 1] | max))} + .' "$dir/asked" >>"$dir/figures"
+        --argjson words "[$words, $(device_words "$part")]" --argjson counts "[$counts, $(front_counts "$part")]" \
+        --argjson seconds "$seconds" --argjson ideal "$(ideal "$load" "$round")" \
+        '($words | transpose | map(.[1] - .[0])) as $device | ($counts | transpose | map(.[1] - .[0])) as $sent | $report[0] as $report |
+         (if $part == "controller" then {at_once: $report.refused, given_up: $report.expired, ran_late: (.latency.count - .in_time)}
+          else {at_once: (.requests - $sent[0]), given_up: ($sent[0] - $device[2]), ran_late: ($device[2] - $sent[1])} end) as $went |
+         {part: $part, load: $load, front_cpu_s: $front, workers_cpu_s: $workers, report: $report, went: $went, ideal: $ideal,
+          busy: ($device[0] / 2e9 / ($seconds + 0.5)), batch: ($device[2] / ([$device[1], 1] | max)),
+          base: ($device[3] / ([$device[0], 1] | max)), switched: ($device[5] / ([$device[1], 1] | max))} + .' "$dir/asked" >>"$dir/figures"
     [ -z "${VERBOSE:-}" ] || tail -n 1 "$dir/figures" | jq -c '{part, load, counted, in_time,
         late: (.latency.count - .in_time), refused, lost, wrong, unsent, p50: .latency.p50_us, p999: .latency.p999_us,
-        of: [.targets[] | .in_time / .counted * 1000 | round / 1000], busy, batch, notices: .notices_by_code, front_cpu_s, workers_cpu_s, report}' >&2
+        of: [.targets[] | .in_time / .counted * 1000 | round / 1000], went, ideal, busy, batch, base, switched, notices: .notices_by_code, front_cpu_s, workers_cpu_s, report}' >&2
 }
 
 topology_up "predictable$$" 2
@@ -254,6 +270,10 @@ result=$(jq -s --arg commit "$commit" --arg machine "$machine" --argjson rounds 
         map(select(.[0] != null and (.[1] // 0) > 0) | .[0] / .[1]);
     . as $all | (map(.load) | unique) as $loads | (map(.part) | unique) as $parts |
     ([$loads[] | . as $load |
+      ($all | map(select(.load == $load))) as $any |
+      {key: "ideal_\($load)pct", value: ($any | map(.ideal.in_time))},
+      {key: "ideal_apart_\($load)pct", value: ($any | map(.ideal.apart))},
+      {key: "bound_\($load)pct", value: ($any | map(.ideal.bound))},
       (if ($parts | length) == 2 then
         {key: "goodput_over_controller_\($load)pct", value: ($all | over($load; .in_time))},
         {key: "p999_over_controller_\($load)pct", value: ($all | over($load; .latency.p999_us))}
@@ -264,7 +284,12 @@ result=$(jq -s --arg commit "$commit" --arg machine "$machine" --argjson rounds 
         {key: "late_\($part)_\($load)pct", value: ($runs | map((.latency.count - .in_time) / .counted))},
         {key: "refused_\($part)_\($load)pct", value: ($runs | map((.counted - .latency.count) / .counted))},
         {key: "batch_\($part)_\($load)pct", value: ($runs | map(.batch))},
+        (("at_once", "given_up", "ran_late") as $how |
+          {key: "\($how)_\($part)_\($load)pct", value: ($runs | map(.went[$how] / .requests))}),
+        {key: "goodput_over_ideal_\($part)_\($load)pct", value: ($runs | map(.in_time / .counted / .ideal.in_time))},
         {key: "device_busy_\($part)_\($load)pct", value: ($runs | map(.busy))},
+        {key: "device_base_\($part)_\($load)pct", value: ($runs | map(.base))},
+        {key: "switched_\($part)_\($load)pct", value: ($runs | map(.switched))},
         {key: "front_cpu_us_per_request_\($part)_\($load)pct", value: ($runs | map(.front_cpu_s * 1e6 / .requests))},
         {key: "workers_cpu_us_per_request_\($part)_\($load)pct", value: ($runs | map(.workers_cpu_s * 1e6 / .requests))},
         (select($part == "controller") |

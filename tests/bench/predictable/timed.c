@@ -64,8 +64,7 @@ static int timed_open(const char *arguments, uint32_t max_batch, struct agent_mo
 static void timed_run(void *state, struct agent_model_item *items, uint32_t n)
 {
 	struct timed *timed = state;
-	uint64_t end =
-		device_run(&timed->device, device_batch_ns(timed->base_us, timed->each_us, n), n);
+	uint64_t end = device_run(&timed->device, timed->base_us, timed->each_us, n);
 
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t length = items[i].request_length;

@@ -67,6 +67,33 @@ int tally_answer(struct tally *tally, struct record *record, uint64_t now)
 	return 0;
 }
 
+int tally_add(struct tally *tally, const struct tally *other)
+{
+	size_t n = tally->n_records;
+
+	if (other->n_records > 0) {
+		if (tally_record(tally, n + other->n_records - 1) == NULL)
+			return -ENOMEM;
+		memcpy(&tally->records[n], other->records,
+		       other->n_records * sizeof(*other->records));
+	}
+	for (int code = 0; code < NOTICE_CODES; code++)
+		tally->notices[code] += other->notices[code];
+	tally->requests += other->requests;
+	tally->answered += other->answered;
+	tally->lost += other->lost;
+	tally->refused += other->refused;
+	tally->wrong += other->wrong;
+	tally->duplicates += other->duplicates;
+	tally->late += other->late;
+	tally->unreachable += other->unreachable;
+	if (other->start_ns < tally->start_ns)
+		tally->start_ns = other->start_ns;
+	if (other->end_ns > tally->end_ns)
+		tally->end_ns = other->end_ns;
+	return 0;
+}
+
 double tally_seconds(const struct tally *tally)
 {
 	return (double)(tally->end_ns - tally->start_ns) / 1e9;

@@ -59,6 +59,10 @@ struct record *tally_record(struct tally *tally, size_t index);
 /* Counts an answer that took <ns>. */
 int tally_answer(struct tally *tally, struct record *record, uint64_t now);
 
+/* Add the requests of another run at the same time to <tally>'s, whose flows stay its own. 0 or
+ * -ENOMEM. */
+int tally_add(struct tally *tally, const struct tally *other);
+
 double tally_seconds(const struct tally *tally);
 /* Returns answers per second; 0 without any. */
 double tally_rps(const struct tally *tally);

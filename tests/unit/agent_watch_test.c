@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Requests' times of arrival while the loop is in its model. */
+#include <string.h>
+
+#include <criterion/criterion.h>
+
+#include "runtime/clock.h"
+#include "turns/watch.h"
+
+#define SLOTS 8
+#define MS    UINT64_C(1000000)
+
+static struct ring_descriptor ring[2][SLOTS];
+static struct watch watch;
+
+static void setup(void)
+{
+	memset(ring, 0, sizeof(ring));
+	cr_assert_eq(watch_start(&watch, 2), 0);
+	for (unsigned int i = 0; i < 2; i++)
+		cr_assert_eq(watch_add(&watch, i, ring[i], SLOTS), 0);
+}
+
+static void teardown(void)
+{
+	watch_stop(&watch);
+}
+
+TestSuite(agent_watch, .init = setup, .fini = teardown);
+
+static void come(unsigned int of, uint64_t position)
+{
+	__atomic_store_n(&ring[of][position % SLOTS].sequence, position + 1, __ATOMIC_RELEASE);
+}
+
+/* Wait until the watch has seen what is before <position>. */
+static void wait_for(unsigned int of, uint64_t position)
+{
+	uint64_t seen = 0;
+
+	while (seen < position) {
+		pthread_mutex_lock(&watch.lock);
+		seen = watch.ring[of].to;
+		pthread_mutex_unlock(&watch.lock);
+	}
+}
+
+Test(agent_watch, it_knows_when_requests_came, .timeout = 20)
+{
+	const uint64_t from[] = {6, 100};
+	uint64_t before, between, after;
+
+	watch_begin(&watch, from);
+	before = clock_now_ns();
+	come(0, 6);
+	wait_for(0, 7);
+	between = clock_now_ns();
+	come(0, 7);
+	come(0, 8);
+	come(1, 100);
+	wait_for(0, 9);
+	wait_for(1, 101);
+	after = clock_now_ns();
+	watch_end(&watch);
+	cr_assert_geq(watch_since(&watch, 0, 6, 0), before);
+	cr_assert_leq(watch_since(&watch, 0, 6, 0), between);
+	cr_assert_geq(watch_since(&watch, 0, 8, 0), between);
+	cr_assert_leq(watch_since(&watch, 0, 8, 0), after);
+	cr_assert_geq(watch_since(&watch, 1, 100, 0), between);
+}
+
+Test(agent_watch, what_it_has_not_seen_comes_now, .timeout = 20)
+{
+	const uint64_t from[] = {6, 100};
+
+	come(0, 5);
+	watch_begin(&watch, from);
+	come(0, 6);
+	wait_for(0, 7);
+	watch_end(&watch);
+	cr_assert_eq(watch_since(&watch, 0, 5, 77), 77, "it came before");
+	cr_assert_eq(watch_since(&watch, 0, 7, 77), 77, "it came after");
+	cr_assert_eq(watch_since(&watch, 1, 100, 77), 77);
+}
+
+Test(agent_watch, a_full_ring_is_watched_once_around, .timeout = 20)
+{
+	const uint64_t from[] = {3, 0};
+
+	watch_begin(&watch, from);
+	for (uint64_t i = 3; i < 3 + SLOTS; i++)
+		come(0, i);
+	wait_for(0, 3 + SLOTS);
+	watch_end(&watch);
+	for (uint64_t i = 3; i < 3 + SLOTS; i++)
+		cr_assert_neq(watch_since(&watch, 0, i, 77), 77);
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ports close while their driver's handlers run: DPDK's memif speaks with its other end on the
+ * EAL's interrupt thread, and hears there that the other end has gone.
+ */
+#include <criterion/criterion.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rte_cycles.h>
+#include <rte_eal.h>
+#include <rte_ethdev.h>
+
+#include "runtime/eal_end.h"
+#include "runtime/port.h"
+
+#define ROUNDS      400
+#define MBUFS       1023
+#define PATIENCE_MS 1000
+
+static struct rte_mempool *pool;
+
+static void start_eal(void)
+{
+	char *argv[] = {
+		"port", "--no-huge", "--no-shconf", "--no-pci", "--no-telemetry",
+		"-m",   "128",       "--lcores",    "0@(0-1)",  "--log-level=pmd.*:critical",
+		NULL};
+
+	cr_assert_geq(rte_eal_init(10, argv), 0);
+	pool = rte_pktmbuf_pool_create("port", MBUFS, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE,
+				       SOCKET_ID_ANY);
+	cr_assert_not_null(pool);
+}
+
+static void open_end(struct port *port, const char *role, unsigned int round)
+{
+	char device[128], error[256];
+	struct port_params p = {
+		.device = device,
+		.queues = 1,
+		.rx_descriptors = 256,
+		.tx_descriptors = 256,
+		.mtu = 1500,
+		.pool = &pool,
+	};
+
+	/* The bus remembers the names of devices that were closed. */
+	snprintf(device, sizeof(device),
+		 "net_memif_%s%u,role=%s,socket=doorbell-port-%d-%u,rsize=8", role, round, role,
+		 getpid(), round);
+	*port = (struct port){0};
+	cr_assert_eq(port_open(port, &p, error, sizeof(error)), 0, "round %u: %s", round, error);
+}
+
+/* Now and then the driver's handshake does not come to its end; then both sides close in the middle
+ * of it. */
+static bool come_up(const struct port *server, const struct port *client)
+{
+	for (unsigned int ms = 0; ms < PATIENCE_MS; ms++) {
+		if (port_up(client) && port_up(server))
+			return true;
+		rte_delay_us_sleep(1000);
+	}
+	return false;
+}
+
+Test(port, closes_both_ends_of_a_memif_at_once, .timeout = 120)
+{
+	struct port server, client;
+	unsigned int up = 0;
+	char *said = NULL;
+	size_t length = 0;
+	FILE *log = open_memstream(&said, &length);
+
+	start_eal();
+	rte_openlog_stream(log);
+	for (unsigned int round = 0; round < ROUNDS; round++) {
+		open_end(&server, "server", round);
+		open_end(&client, "client", round);
+		up += come_up(&server, &client);
+		/* The interrupt thread is told of this, and closes the server's side, too. */
+		port_close(&client);
+		rte_delay_us_block(round % 50);
+		port_close(&server);
+	}
+	rte_openlog_stream(NULL);
+	fclose(log);
+	/* Where it does not crash, the EAL complains of memory that is freed twice. */
+	cr_expect(strstr(said, "Invalid memory") == NULL, "%s", said);
+	free(said);
+	cr_expect_gt(up, ROUNDS / 2);
+	eal_end();
+}
+
+/* The interrupt thread looks through the EAL's handlers once more after one was taken back. On a
+ * busy machine it comes to that when the main thread has cleaned up. */
+Test(port, leaves_no_handler_behind)
+{
+	struct port server, client;
+
+	start_eal();
+	open_end(&server, "server", 0);
+	open_end(&client, "client", 0);
+	come_up(&server, &client);
+	port_close(&client);
+	port_close(&server);
+	eal_end();
+	usleep(50000); /* for that thread to fail in */
+}
