@@ -78,7 +78,7 @@ static void stalled_count(struct edge *e, const struct edge_busy *b)
 		e->stack.counters.replies_full++;
 }
 
-/* What it took while nobody else waited is not owed in later turns. */
+/* Of what it took while nobody else waited, only the last call is owed. */
 static void stalled_charge(struct edge_client *client, int32_t text, bool alone)
 {
 	client->credit = RTE_MAX((alone ? 0 : client->credit) - text, -STALLED_DEBT);

@@ -629,7 +629,7 @@ static unsigned int turns_until_answer(struct walk *w, struct http_client *c)
 	return turns;
 }
 
-/* What a client sent and nobody has read yet, of any kind: another client's request does not wait
+/* Bytes of a client, of any kind, that were not read yet: another client's request does not wait
  * behind it, whichever came first. */
 WALK(bytes_that_wait_to_be_read_delay_their_sender)
 {
