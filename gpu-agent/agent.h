@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "gpu/health.h"
+#include "gpu/nvml.h"
 #include "gpu/places.h"
 #include "gpu_budget.h"
 #include "loop/loop.h"
@@ -49,6 +51,7 @@ struct agent_options {
 		memory_mb, payload_mb, traffic_class, queues;
 	bool hugepages;
 	bool idle_sleep;
+	bool canary;       /* the model answers once before the worker registers */
 	const char *turns; /* file of those that run their models in turn; NULL: none */
 	int memory;        /* enum agent_memory */
 	bool may_post; /* the loop may ring an RDMA device itself, where the device allows it */
@@ -105,6 +108,7 @@ struct agent_setup {
 	const struct agent_options *options;
 	const struct agent_loop_ops *loop;
 	int gpu; /* CUDA device number, for a loop on a GPU */
+	struct gpu_health *health; /* of that GPU; NULL: none, or nothing can be told of it */
 	struct places places;
 	struct gpu_budget budget;
 	/* Rings and payloads are to be in the GPU's memory; if not, <memory_why> says why, unless
@@ -124,6 +128,7 @@ struct agent_hello {
 	uint32_t worker_timeout_ms;
 	uint8_t ack_timeout, retry_count;
 	bool describe; /* it takes descriptions; older load balancers do not know them */
+	bool report;   /* and reports of what the worker does */
 };
 
 /* Our half of a link, which is sent to the load balancer, and the half that the load balancer

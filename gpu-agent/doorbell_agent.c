@@ -17,6 +17,7 @@
 #include <rte_log.h>
 
 #include "agent.h"
+#include "canary.h"
 #include "loop/link_memory.h"
 #include "dial.h"
 #include "doorbell_agent.h"
@@ -150,8 +151,23 @@ on_cpu:
 
 static void unload_models(struct workers *w)
 {
-	for (unsigned int i = 0; i < w->n; i++)
+	for (unsigned int i = 0; i < w->n; i++) {
 		agent_model_unload(&w->setup[i].model);
+		gpu_health_close(w->setup[i].health);
+		w->setup[i].health = NULL;
+	}
+}
+
+/* Watch the worker's GPU, where NVIDIA's management library is there. */
+static void watch_gpu(struct agent_setup *setup)
+{
+	char bus[32] = "", why[256];
+
+	agent_gpu_bus(setup->gpu, bus, sizeof(bus));
+	setup->health = gpu_health_open(NVML_LIBRARY, bus, why, sizeof(why));
+	if (setup->health == NULL)
+		rte_log(RTE_LOG_NOTICE, agent_logtype,
+			"agent: worker=%s gpu_health=unknown reason=\"%s\"\n", setup->name, why);
 }
 
 void agent_worker_name(char name[AGENT_NAME_MAX], const char *host, const char *kind, int number)
@@ -213,6 +229,7 @@ static bool add_worker(struct workers *w, const struct agent_options *o, int gpu
 		agent_gpu_name(gpu, name, sizeof(name));
 		rte_log(RTE_LOG_NOTICE, agent_logtype,
 			"agent: worker=%s loop=cuda gpu=%d name=\"%s\"\n", setup->name, gpu, name);
+		watch_gpu(setup);
 	}
 	return true;
 }
@@ -487,6 +504,28 @@ static struct rnic *agent_open_rnic(const struct agent_options *o, struct worker
 	return rnic;
 }
 
+/* Each model answers before its worker registers. False after an error was logged. */
+static bool try_models(struct workers *w)
+{
+	char why[512];
+
+	for (unsigned int i = 0; i < w->n; i++) {
+		const struct agent_setup *setup = &w->setup[i];
+
+		if (agent_canary(setup, why, sizeof(why)) < 0) {
+			log_sink_print(RTE_LOG_ERR,
+				       "doorbell-agent: worker=%s canary: model '%s' does not "
+				       "serve: %s",
+				       setup->name, setup->model.model->name, why);
+			return false;
+		}
+		rte_log(RTE_LOG_INFO, agent_logtype, "agent: worker=%s canary=passed%s%s%s\n",
+			setup->name, why[0] != '\0' ? " note=\"" : "", why,
+			why[0] != '\0' ? "\"" : "");
+	}
+	return true;
+}
+
 static int run_workers(struct workers *w, struct agent_options *o, char *program)
 {
 	struct rnic *rnic = NULL;
@@ -494,7 +533,7 @@ static int run_workers(struct workers *w, struct agent_options *o, char *program
 	char error[512];
 	bool on_gpu;
 
-	if (!make_workers(w, o) || !choose_memories(w))
+	if (!make_workers(w, o) || !choose_memories(w) || (o->canary && !try_models(w)))
 		goto unload;
 	/* A GPU's doorbell is a write to memory, which does not wake a thread: the RNIC must poll.
 	 */

@@ -18,8 +18,15 @@ struct agent_model_description; /* <doorbell/model.h> */
  * A model on a GPU. The caller owns graph and buffers; they must live, and only the agent may use
  * them, while the agent runs. All requests have the same size, and so have all replies; both lie
  * one after the other. The graph always processes <batch> requests; results for rows without a
- * request are not used.
+ * request are not used. Where graphs of smaller batches are given, the smallest one that has room
+ * for the requests in hand runs; they read their requests from the beginning of the same <input>.
  */
+struct doorbell_smaller {
+	void *graph;
+	const void *output; /* batch * reply_bytes; may be that of another graph */
+	uint32_t batch;
+};
+
 struct doorbell_graph {
 	void *graph;        /* cudaGraph_t: kernels, copies within the device, memsets */
 	const void *input;  /* device memory: batch * request_bytes */
@@ -29,6 +36,12 @@ struct doorbell_graph {
 	int32_t gpu; /* CUDA number of the device that they are on */
 	/* The tensors of a request and a reply; it must live as long. NULL: undescribed. */
 	const struct agent_model_description *description;
+	/* Graphs of smaller batches, in the order of their sizes, 7 at most; or none. */
+	const struct doorbell_smaller *smaller;
+	uint32_t n_smaller;
+	/* A request for a first try before the worker serves: request_bytes in host memory, which
+	 * must live as long. The reply must not have NaN. NULL: zeros. */
+	const void *sample;
 };
 
 /*

@@ -210,6 +210,8 @@ static const struct option_row rows[] = {
 	 "and --address is then the worker's number; with the soft engine, or {n} in --device "
 	 "alone, each worker has the next "
 	 "address]"},
+	{"no-canary", OPTION_FLAG_OFF, AT(canary), NULL,
+	 "register without a first inference, which tells whether the model works"},
 	{"hang-ms", OPTION_NUMBER, AT(hang_ms), "MS",
 	 "a loop that gives no sign of life for this and --max-run-ms together ends its process",
 	 100, 600000},
@@ -226,7 +228,8 @@ static const struct option_row rows[] = {
 	{"batch-timeout-us", OPTION_NUMBER, AT(batch_timeout_us), "US",
 	 "wait this long for a batch to fill [0: do not wait]", 0, 1000000},
 	{"turns", OPTION_TEXT, AT(turns), "FILE",
-	 "on CPUs: agents of this machine with the same file run their models one at a time"},
+	 "on CPUs: agents of this machine with the same file run their models one at a time, by "
+	 "their requests' deadlines"},
 	{"heartbeat-ms", OPTION_NUMBER, AT(heartbeat_ms), "MS", "heartbeat of the loop", 10, 60000},
 	{"max-run-ms", OPTION_NUMBER, AT(max_run_ms), "MS",
 	 "run time of the longest batch, during which no heartbeat is sent [0]", 0, 600000},
@@ -315,6 +318,7 @@ int agent_options_parse(int argc, char **argv, struct agent_options *o)
 		.queues = 1,
 		.slots = 256,
 		.max_batch = 32,
+		.canary = true,
 		.heartbeat_ms = 20,
 		.weight = 1,
 		.memory_mb = 128,

@@ -22,6 +22,7 @@
 
 #include "agent.h"
 #include "description_json.h"
+#include "report_json.h"
 #include "dial.h"
 #include "labels.h"
 #include "lookup.h"
@@ -52,6 +53,8 @@ RTE_LOG_REGISTER(agent_logtype, doorbell.agent, INFO)
 #define LEAVE_MS 30000
 /* ms between checks of the links and the loop. */
 #define CHECK_MS 50
+/* ms between two looks at the GPU's figures and errors. */
+#define GPU_MS 1000
 /* ms; hello, registration and ready must all be answered within this. */
 #define PATIENCE_MS 5000
 /* ms per address. TCP repeats a lost SYN only after one second, then after two: a new connection is
@@ -106,6 +109,8 @@ struct agent_session {
 	uint64_t checked_ms;    /* time of the last check */
 	unsigned int silent_ms; /* ms since the last new one */
 	uint64_t halted_ms;     /* longest halt of the whole process during this registration */
+	struct worker_gpu gpu;  /* as it was last read, if <setup> has its health */
+	uint64_t gpu_read_ms;   /* when that was */
 	struct agent_hello hello;
 	uint32_t max_run_ms;   /* as given, or as measured if that was more */
 	struct repeat failure; /* why it does not serve; logged at growing intervals */
@@ -403,6 +408,7 @@ static void take_hello(struct agent_session *s, json_t *result)
 	s->hello.ack_timeout = ack;
 	s->hello.retry_count = retry;
 	s->hello.describe = json_is_true(json_object_get(result, "describe"));
+	s->hello.report = json_is_true(json_object_get(result, "report"));
 	s->worker = agent_worker_create(s->setup, &s->hello, why, sizeof(why));
 	if (s->worker == NULL && why[0] != '\0') {
 		snprintf(reason, sizeof(reason), "cannot create %d rings of %u slots: %s", lcores,
@@ -765,6 +771,46 @@ static bool loop_hangs(struct agent_session *s)
 	return s->silent_ms > o->hang_ms + s->max_run_ms;
 }
 
+/* Renew the lease, and say what the worker has done. */
+static void send_renewal(struct agent_session *s)
+{
+	json_t *params = json_object();
+	struct agent_loop_stats stats;
+
+	if (s->hello.report) {
+		agent_worker_stats_read(s->worker, &stats);
+		json_object_set_new(params, "report",
+				    report_json(&stats, &s->setup->model.buckets,
+						s->setup->health != NULL ? &s->gpu : NULL));
+	}
+	send_request(s, "agent.renew", params);
+}
+
+/*
+ * Look at the GPU, once per second. What an operator must know goes to the load balancer at once.
+ * True when the GPU cannot be relied on any more: a new process tries it by a first inference.
+ */
+static bool gpu_is_lost(struct agent_session *s)
+{
+	char was[WORKER_NOTICE_MAX];
+	uint64_t now = clock_now_ms();
+	bool well;
+
+	if (s->setup->health == NULL || now - s->gpu_read_ms < GPU_MS)
+		return false;
+	s->gpu_read_ms = now;
+	memcpy(was, s->gpu.notice, sizeof(was));
+	well = gpu_health_read(s->setup->health, &s->gpu);
+	if (strcmp(was, s->gpu.notice) == 0)
+		return !well;
+	if (s->gpu.notice[0] != '\0')
+		LOG(WARNING, "worker=%s gpu=%d event=gpu_notice notice=\"%s\"", s->setup->name,
+		    s->setup->gpu, s->gpu.notice);
+	if (s->step == STEP_SERVING && s->connection != NULL)
+		send_renewal(s);
+	return !well;
+}
+
 static void on_check(evutil_socket_t fd, short what, void *context)
 {
 	struct agent_session *s = context;
@@ -776,6 +822,11 @@ static void on_check(evutil_socket_t fd, short what, void *context)
 		    s->setup->name, s->silent_ms);
 		/* A thread or a kernel inside a model cannot be stopped. */
 		_exit(EXIT_FAILURE);
+	}
+	if (gpu_is_lost(s)) {
+		LOG(ERR, "worker=%s gpu=%d %s: this process exits", s->setup->name, s->setup->gpu,
+		    s->gpu.notice);
+		return session_end(s, true);
 	}
 	if (!agent_worker_failed(s->worker, &final, why, sizeof(why)))
 		return session_set_timer(s->check, CHECK_MS);
@@ -799,7 +850,7 @@ static void on_renew(evutil_socket_t fd, short what, void *context)
 			s, "the load balancer has not answered for the time of a lease; trying "
 			   "again");
 	session_set_timer(s->renew, s->lease_ms / RENEWALS);
-	send_request(s, "agent.renew", json_object());
+	send_renewal(s);
 }
 
 static void on_patience(evutil_socket_t fd, short what, void *context)

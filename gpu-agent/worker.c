@@ -226,6 +226,7 @@ int agent_worker_start(struct agent_worker *w, const struct agent_link_answer *a
 		.shape = setup->model.shape,
 		.max_reply = agent_worker_max_reply(w),
 		.max_batch = setup->model.shape.max_batch,
+		.buckets = setup->model.buckets,
 		.max_pieces = setup->model.shape.max_pieces,
 		.batch_timeout_us = setup->options->batch_timeout_us,
 		.heartbeat_ms = setup->options->heartbeat_ms,

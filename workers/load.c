@@ -36,6 +36,7 @@ static void load_reset(struct pick_load *load, uint16_t worker, uint16_t credits
 	else
 		load->open[worker / WORKER_BLOCK] &= ~bit;
 	load->run_ns[worker] = load->gap_ns[worker] = load->turn_ns[worker] = 0;
+	load->alone_ns[worker] = 0;
 	load->told[worker] = 0;
 	load->by_deadline[worker] = false;
 	load->wait_ns[worker] = 0;
@@ -63,10 +64,16 @@ void load_measure(struct pick_load *load, uint16_t worker, uint64_t now, uint64_
 	struct load_meter *meter = &load->meter[worker];
 	float run = load->run_ns[worker], gap, turn;
 	float busy = (float)(now - meter->mark) * load->ns_per_tick;
+	bool alone = meter->alone;
 
 	meter->mark = now;
+	meter->alone = false;
 	if (run_ns == 0)
 		return;
+	if (alone && load->alone_ns[worker] != 0)
+		load->alone_ns[worker] += ((float)run_ns - load->alone_ns[worker]) / GAP_RUNS;
+	else if (alone)
+		load->alone_ns[worker] = (float)run_ns;
 	if (!meter->measured) {
 		meter->measured = true;
 		load->run_ns[worker] = load->gap_ns[worker] = run = (float)run_ns;
@@ -105,6 +112,8 @@ uint64_t workers_expected_finish_ns(const struct pick_load *load, uint16_t worke
 	float ns = load_max(run, gap * (float)(later + 1));
 	float turn = (load->turn_ns[worker] + gap * (float)batch) / 2;
 
+	if (all == 1 && load->alone_ns[worker] != 0)
+		return (uint64_t)load->alone_ns[worker];
 	if (before > 0)
 		ns += load_max(load_max(run, gap * (float)before) - since, 0);
 	if (all > batch)
@@ -156,6 +165,7 @@ void workers_load_relax(struct pick_load *load)
 			load->run_ns[i] -= load->run_ns[i] / RELAX;
 			load->gap_ns[i] -= load->gap_ns[i] / RELAX;
 			load->turn_ns[i] -= load->turn_ns[i] / RELAX;
+			load->alone_ns[i] -= load->alone_ns[i] / RELAX;
 			load->changed[block] = (uint32_t)(load->changes + LOAD_RECENT + 1);
 		}
 	}

@@ -24,6 +24,7 @@ struct load_meter {
 	uint16_t answers; /* since its gap was last computed */
 	uint16_t batches; /* that they came in */
 	bool measured;    /* run_ns and gap_ns are measured, not guessed */
+	bool alone;       /* of what it owes, nothing was sent beside the first request */
 };
 
 struct pick_load {
@@ -48,6 +49,9 @@ struct pick_load {
 	 */
 	float run_ns[WORKERS_MAX], gap_ns[WORKERS_MAX];
 	float turn_ns[WORKERS_MAX]; /* from the end of a batch to that of the next one */
+	/* run time of a request alone, if it is known, else 0: where batches have several sizes, it
+	 * is less than run_ns */
+	float alone_ns[WORKERS_MAX];
 	struct load_meter meter[WORKERS_MAX];
 };
 
@@ -89,7 +93,10 @@ static inline void load_give_credit(struct pick_load *load, uint16_t worker)
 /* Take a credit for a request at time <now>, in ticks. The caller has checked that there is one. */
 static inline void workers_load_sent(struct pick_load *load, uint16_t worker, uint64_t now)
 {
-	if (load->outstanding[worker] == load->placed[worker]) {
+	bool idle = load->outstanding[worker] == load->placed[worker];
+
+	load->meter[worker].alone = idle;
+	if (idle) {
 		load->meter[worker].mark = now;
 		load->told[worker]++;
 	} else {
@@ -117,7 +124,10 @@ static inline void workers_load_placed(struct pick_load *load, uint16_t worker)
 
 static inline void workers_load_announced(struct pick_load *load, uint16_t worker, uint64_t now)
 {
-	if (load->outstanding[worker] == load->placed[worker]--) {
+	bool idle = load->outstanding[worker] == load->placed[worker]--;
+
+	load->meter[worker].alone = idle;
+	if (idle) {
 		load->meter[worker].mark = now;
 		load->told[worker]++;
 	} else {

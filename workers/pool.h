@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "report.h"
 #include "description.h"
 #include "outlier.h"
 #include "worker_limits.h"
@@ -88,6 +89,7 @@ struct worker {
 	struct worker_doubt doubt;
 	char reason[WORKER_REASON_MAX]; /* why it is not active, as the CLI prints it */
 	void *owner;                    /* the control connection, or another caller's object */
+	struct worker_report report;    /* as its agent last told */
 };
 
 struct worker_pool;

@@ -87,10 +87,11 @@ struct ring_descriptor {
 	uint32_t flags;	      /* RING_* */
 	uint32_t payload;     /* its offset in the payload region, in units of RING_ALIGNMENT */
 	uint32_t reply;	      /* offset of the reply's place in the reply region, in the same units */
-	uint32_t deadline_us; /* answer within this many us of arrival or not at all; 0 = no limit */
+	uint32_t deadline_us; /* us left of the deadline at sent_us; 0 = no limit */
 	uint32_t crc32;	      /* zlib CRC-32 of the payload if RING_HAS_CRC */
 	uint64_t flow;	      /* the load balancer's flow handle; opaque */
-	uint32_t reserved[4]; /* zero */
+	uint32_t sent_us; /* the load balancer's clock (us, CLOCK_MONOTONIC); 0: it does not tell */
+	uint32_t reserved[3]; /* zero */
 	uint64_t sequence;    /* position + 1; written last, read first (acquire) */
 };
 RING_ASSERT(sizeof(struct ring_descriptor) == RING_ENTRY, "one descriptor is one cache line");
@@ -103,10 +104,58 @@ RING_ASSERT(RING_OFFSET(ring_descriptor, reply) == 20, "ring contract v2");
 RING_ASSERT(RING_OFFSET(ring_descriptor, deadline_us) == 24, "ring contract v2");
 RING_ASSERT(RING_OFFSET(ring_descriptor, crc32) == 28, "ring contract v2");
 RING_ASSERT(RING_OFFSET(ring_descriptor, flow) == 32, "ring contract v2");
+RING_ASSERT(RING_OFFSET(ring_descriptor, sent_us) == 40, "ring contract v2");
 RING_ASSERT(RING_OFFSET(ring_descriptor, sequence) == 56, "the mark is the last word");
 
 /* The largest backlog that a reply tells; it stands for larger ones, too. */
 #define RING_BACKLOG_MAX UINT16_MAX
+
+/*
+ * How long a request has waited when the loop sees it, without clocks that agree. The smallest
+ * difference between the worker's clock and the stamps so far is that of a request which did not
+ * wait; what exceeds it was waiting: in the load balancer's queue pair, on the wire, in the ring. Of
+ * one link; owner: its loop.
+ */
+struct ring_clock {
+	uint64_t at_us; /* worker's clock, when <least> was seen; 0: never */
+	uint32_t least; /* us, modulo 2^32: worker's clock minus stamp */
+	uint32_t reserved;
+};
+
+/* Clocks drift apart by less than 1/RING_DRIFT: 977 ppm. So much is added to <least> with time, or
+ * requests of a load balancer with the slower clock would seem to be older and older. */
+#define RING_DRIFT 1024
+
+/* us by which <least> may have grown until <now_us>. */
+RING_FN uint32_t ring_clock_drift(const struct ring_clock *c, uint64_t now_us)
+{
+	return (uint32_t)((now_us - c->at_us) / RING_DRIFT);
+}
+
+/* A request with stamp <sent_us> is seen at <now_us>, both in us of their own clocks. */
+RING_FN void ring_clock_note(struct ring_clock *c, uint32_t sent_us, uint64_t now_us)
+{
+	uint32_t difference = (uint32_t)now_us - sent_us;
+	uint32_t most = c->least + ring_clock_drift(c, now_us);
+
+	if (sent_us == 0 || (c->at_us != 0 && (int32_t)(difference - most) > 0))
+		return;
+	c->least = difference;
+	c->at_us = now_us;
+}
+
+/* us that a request with stamp <sent_us>, seen at <now_us>, has waited; never more than <most_us>,
+ * the time since the loop found the ring empty. 0 where nothing is known. */
+RING_FN uint32_t ring_clock_waited(const struct ring_clock *c, uint32_t sent_us, uint64_t now_us,
+				   uint64_t most_us)
+{
+	uint32_t at_least = c->least + ring_clock_drift(c, now_us);
+	int32_t us = (int32_t)((uint32_t)now_us - sent_us - at_least);
+
+	if (sent_us == 0 || c->at_us == 0 || us <= 0)
+		return 0;
+	return (uint32_t)us < most_us ? (uint32_t)us : (uint32_t)most_us;
+}
 
 /* Precedes the bytes of every reply chunk. Times are ns of the worker's own clock. */
 struct ring_reply {

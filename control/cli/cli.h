@@ -103,7 +103,7 @@ void cli_paint(const char *text);
 
 cli_run cli_flows_list, cli_flows_show, cli_flows_count, cli_flows_top;
 cli_run cli_workers_list, cli_workers_show, cli_workers_drain, cli_workers_set;
-cli_run cli_workers_resume, cli_workers_forget, cli_workers_settings;
+cli_run cli_workers_replace, cli_workers_resume, cli_workers_forget, cli_workers_settings;
 cli_run cli_workers_refused;
 cli_run cli_workers_assign, cli_workers_release, cli_workers_table;
 cli_run cli_services_list, cli_services_show;

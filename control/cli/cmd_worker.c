@@ -80,6 +80,17 @@ static const struct cli_column full[] = {
 	{"cnps received", "cnps_received", CLI_COUNT},
 	{"rate, Mbit/s", "rate_mbit", CLI_COUNT},
 	{"timeouts", "timeouts", CLI_COUNT},
+	{"batches by size", "batches", CLI_TEXT},
+	{"their mean, us", "batch_run_us", CLI_TEXT},
+	{"GPU busy, %", "gpu.utilization", CLI_PLAIN},
+	{"GPU memory used", "gpu.memory_used", CLI_BYTES},
+	{"GPU memory", "gpu.memory_total", CLI_BYTES},
+	{"GPU degrees C", "gpu.temperature", CLI_PLAIN},
+	{"GPU power, mW", "gpu.power_mw", CLI_COUNT},
+	{"GPU ECC fixed", "gpu.ecc_corrected", CLI_COUNT},
+	{"GPU ECC errors", "gpu.ecc_uncorrected", CLI_COUNT},
+	{"GPU Xids", "gpu.xids", CLI_COUNT},
+	{"GPU notice", "gpu.notice", CLI_TEXT},
 };
 
 static const struct cli_column refused[] = {
@@ -261,6 +272,65 @@ int cli_workers_drain(struct cli *cli)
 		fprintf(cli->out, "worker %s: %s\n", cli->name, text);
 	json_decref(result);
 	return status;
+}
+
+/* Ask for the worker <name> without complaint: it may be about to register. NULL: there is none. */
+static json_t *find_worker(const struct cli *cli, const char *name)
+{
+	char error[512];
+	int code = 0;
+
+	return control_client_call(cli->client, "workers.show", json_pack("{s:s}", "name", name),
+				   &code, error, sizeof(error));
+}
+
+/* Wait until the worker <name> is active. True if it is, and has the model of <old>; else after an
+ * error message. */
+static bool await_successor(struct cli *cli, const json_t *old, const char *name)
+{
+	uint64_t end = clock_now_ms() + 1000 * (cli->timeout_s ? cli->timeout_s : DRAIN_TIMEOUT_S);
+	const char *model = json_string_value(cli_member(old, "worker.model"));
+	char state[32] = "not registered", text[256];
+
+	while (clock_now_ms() < end) {
+		json_t *now = find_worker(cli, name);
+		const char *its = json_string_value(cli_member(now, "worker.model"));
+
+		snprintf(state, sizeof(state), "%s",
+			 now != NULL ? state_name(now) : "not registered");
+		if (now != NULL && (its == NULL || model == NULL || strcmp(its, model) != 0)) {
+			snprintf(text, sizeof(text),
+				 "worker '%s' has model '%s', and '%s' has '%s'", name,
+				 its != NULL ? its : "?", cli->name, model != NULL ? model : "?");
+			json_decref(now);
+			cli_daemon_error(text);
+			return false;
+		}
+		json_decref(now);
+		if (control_state_find(state) == CONTROL_STATE_ACTIVE)
+			return true;
+		control_client_wait(cli->client, DRAIN_POLL_MS);
+	}
+	snprintf(text, sizeof(text), "worker '%s' is %s; '%s' goes on", name, state, cli->name);
+	cli_daemon_error(text);
+	return false;
+}
+
+int cli_workers_replace(struct cli *cli)
+{
+	const char *successor = cli->more[0];
+	json_t *old;
+	bool ready;
+
+	if (cli->more[1] != NULL || strcmp(successor, cli->name) == 0)
+		return cli_usage_error("workers replace: give two workers, the old one and the new "
+				       "one");
+	old = cli_call(cli, "workers.show", json_pack("{s:s}", "name", cli->name));
+	if (old == NULL)
+		return 1;
+	ready = await_successor(cli, old, successor);
+	json_decref(old);
+	return ready ? cli_workers_drain(cli) : 1;
 }
 
 static int set_one(struct cli *cli, const char *method, json_t *params, const char *what)

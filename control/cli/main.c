@@ -46,6 +46,8 @@ static const struct command {
 	{"workers", "drain", "NAME", cli_workers_drain,
 	 CLI_BIT(CLI_NO_WAIT) | CLI_BIT(CLI_TIMEOUT) | CLI_BIT(CLI_ABSENT),
 	 "send it nothing new, wait until it has answered all"},
+	{"workers", "replace", "OLD", cli_workers_replace, CLI_BIT(CLI_TIMEOUT),
+	 "wait until another one serves, then drain it", .more = "NEW"},
 	{"workers", "resume", "NAME", cli_workers_resume, CLI_BIT(CLI_ABSENT),
 	 "let a drained worker take requests again"},
 	{"workers", "assign", "NAME", cli_workers_assign, 0, "let it serve these services",
@@ -71,8 +73,8 @@ static const struct command {
 	{"config", "diff", "[FILE]", cli_config_diff, 0, "what it would change"},
 	{"config", "apply", "[FILE]", cli_config_apply, 0, "change it now: all of it, or nothing"},
 	{"trace", NULL, NULL, cli_trace,
-	 CLI_BIT(CLI_FLOW) | CLI_BIT(CLI_PROTOCOL) | CLI_BIT(CLI_ZONE) |
-		 CLI_BIT(CLI_COUNT_N) | CLI_BIT(CLI_FOLLOW),
+	 CLI_BIT(CLI_FLOW) | CLI_BIT(CLI_PROTOCOL) | CLI_BIT(CLI_ZONE) | CLI_BIT(CLI_COUNT_N) |
+		 CLI_BIT(CLI_FOLLOW),
 	 "every step of one flow's requests"},
 	{"capture", NULL, NULL, cli_capture,
 	 CLI_BIT(CLI_PORT) | CLI_BIT(CLI_FILE) | CLI_BIT(CLI_FILTER) | CLI_BIT(CLI_DIRECTION) |

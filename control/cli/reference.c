@@ -83,6 +83,18 @@ const struct cli_about cli_abouts[] = {
 	 "It is 3 if the worker went with requests in hand, was resumed meanwhile, or has not\n"
 	 "answered all within\n"
 	 ".Fl -timeout .\n"},
+	{"workers replace",
+	 "Wait until the worker NEW is active, then drain OLD as\n"
+	 ".Cm workers drain\n"
+	 "does: to serve another version of a model, or from another machine, without losing a\n"
+	 "request.\n"
+	 "While both serve, a request is answered by one of them; when the command ends with 0, "
+	 "OLD\n"
+	 "answers none any more, and its agent can be stopped.\n"
+	 "OLD goes on as it is, and the exit status is 1, if NEW has another model, or is not "
+	 "active\n"
+	 "within\n"
+	 ".Fl -timeout .\n"},
 	{"workers resume", "Let a drained worker take requests again.\n"},
 	{"workers settings",
 	 "What operators set, by the workers' names, also for workers that are not there:\n"

@@ -187,7 +187,12 @@ static void format_pairs(const json_t *object, struct out *out)
 		put(out, comma);
 		format_text(key, out);
 		put(out, "=");
-		format_text(json_string_value(value) != NULL ? json_string_value(value) : "?", out);
+		if (json_is_integer(value))
+			format_integer(CLI_PLAIN, json_integer_value(value), out);
+		else
+			format_text(json_string_value(value) != NULL ? json_string_value(value)
+								     : "?",
+				    out);
 		comma = ",";
 	}
 	if (json_object_size(object) == 0)

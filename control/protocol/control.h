@@ -62,8 +62,8 @@
  *                  CONTROL_ERROR_CONFIG.
  *   status.show    {}                                       -> {status: {services, workers,
  *                   lcores, uptime_ms, window_ms, version}}
- * The fields of flows, workers, models, services and lcores are listed in doorbell-json(5). A count that
- * does not exist yet is null.
+ * The fields of flows, workers, models, services and lcores are listed in doorbell-json(5). A count
+ * that does not exist yet is null.
  *
  * One flows.* call works for a millisecond or so and then returns, so that the control thread never
  * stalls; the client calls again with the returned cursor (an opaque integer) until done is true,
@@ -91,7 +91,7 @@
  *                   links: [{lcore, qpn, psn, reply_rkey, reply_address, reply_stride, chunk}]}
  *   agent.ready    {}                                       -> {}
  *   agent.drain    {}                                       -> {}
- *   agent.renew    {}                                       -> {lease_ms}
+ *   agent.renew    {report?: {batches: [{rows, batches, run_us}], gpu?: {...}}} -> {lease_ms}
  *   agent.attach   {version, name, instance, worker, generation} -> {lease_ms, state}
  *   worker.state   notification to the agent: {state, reason}; state is one of joining, active,
  *                  draining, drained, gone
@@ -106,6 +106,11 @@
  * -1 where they are free. All workers of a model that are described have the same tensors; one that
  * disagrees is refused. An agent gives it if the answer to its hello has describe: true: load
  * balancers without that member do not know it. A worker without description is undescribed.
+ *
+ * A report says what the worker has done (workers/report.h): batches by their size, 8 at most, with
+ * the model's run time of all of them, and its GPU: utilization, memory_used, memory_total,
+ * temperature, power_mw, ecc_corrected, ecc_uncorrected, xids, each an integer or left out, and
+ * notice. An agent sends it if the answer to its hello has report: true.
  *
  * One connection owns at most one worker. An agent is disconnected unless it sends a message within
  * CONTROL_HELLO_S of connecting, and registers within CONTROL_REGISTER_S of its hello (or of losing

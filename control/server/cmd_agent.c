@@ -107,13 +107,13 @@ json_t *control_agent_hello(struct control_call *call)
 	    lb_request_check(call->c->lb, q.model, q.min_request, error, sizeof(error)) != 0)
 		return control_fail(call, CONTROL_ERROR_REFUSED, "%s", error);
 	call->c->greeted = true;
-	return json_pack("{s:I, s:I, s:s, s:I, s:I, s:I, s:i, s:i, s:b}", "n_lcores",
+	return json_pack("{s:I, s:I, s:s, s:I, s:I, s:I, s:i, s:i, s:b, s:b}", "n_lcores",
 			 (json_int_t)hello.n_lcores, "path_mtu", (json_int_t)hello.path_mtu,
 			 "address", lb_address_format(&hello.address, address, sizeof(address)),
 			 "max_request", (json_int_t)hello.max_request, "max_reply",
 			 (json_int_t)hello.max_reply, "worker_timeout_ms",
 			 (json_int_t)hello.worker_timeout_ms, "ack_timeout", hello.ack_timeout,
-			 "retry_count", hello.retry_count, "describe", 1);
+			 "retry_count", hello.retry_count, "describe", 1, "report", 1);
 }
 
 static void fill_worker(const struct register_query *q, struct worker_spec *spec)

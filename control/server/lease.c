@@ -1,21 +1,129 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The ownership of worker names. A registration is a lease that its agent renews; an agent that
- * comes back may take over the worker that it left behind.
+ * comes back may take over the worker that it left behind. With a renewal an agent may report of
+ * its worker.
  */
 #include <stdio.h>
+#include <string.h>
+
+#include <rte_log.h>
 
 #include "server/rpc.h"
+
+extern int control_log;
+
+/* --- reports -----------------------------------------------------------------------------------
+ */
+
+struct report_query {
+	const json_t *batches, *gpu;
+};
+
+static const struct control_param report_params[] = {
+	{CONTROL_PARAM(report_query, batches), CONTROL_LIST, false, 0, WORKER_SIZES_MAX},
+	{CONTROL_PARAM(report_query, gpu), CONTROL_OBJECT, false},
+};
+
+struct size_query {
+	uint32_t rows;
+	uint64_t batches, run_us;
+};
+
+static const struct control_param size_params[] = {
+	{CONTROL_PARAM(size_query, rows), CONTROL_INTEGER, true, 1, UINT32_MAX},
+	{CONTROL_PARAM(size_query, batches), CONTROL_INTEGER, true, .max = INT64_MAX},
+	{CONTROL_PARAM(size_query, run_us), CONTROL_INTEGER, true, .max = INT64_MAX},
+};
+
+static const struct control_param gpu_params[] = {
+	{CONTROL_PARAM(worker_gpu, utilization), CONTROL_INTEGER, false, .max = 100},
+	{CONTROL_PARAM(worker_gpu, memory_used), CONTROL_INTEGER, false, .max = INT64_MAX},
+	{CONTROL_PARAM(worker_gpu, memory_total), CONTROL_INTEGER, false, .max = INT64_MAX},
+	{CONTROL_PARAM(worker_gpu, temperature), CONTROL_INTEGER, false, .max = 1000},
+	{CONTROL_PARAM(worker_gpu, power_mw), CONTROL_INTEGER, false, .max = INT64_MAX},
+	{CONTROL_PARAM(worker_gpu, ecc_corrected), CONTROL_INTEGER, false, .max = INT64_MAX},
+	{CONTROL_PARAM(worker_gpu, ecc_uncorrected), CONTROL_INTEGER, false, .max = INT64_MAX},
+	{CONTROL_PARAM(worker_gpu, xids), CONTROL_INTEGER, false, .max = INT64_MAX},
+	{CONTROL_PARAM(worker_gpu, notice), CONTROL_TEXT, false},
+};
+
+/* Read <object> into <report>. False after control_fail(). Nothing in it decides anything here: it
+ * is shown, and a GPU's notice is logged. */
+static bool lease_read_report(struct control_call *call, const json_t *object,
+			      struct worker_report *report)
+{
+	struct report_query q = {0};
+
+	*report = (struct worker_report){0};
+	if (!control_params_read(call, "params.report", object, report_params,
+				 CONTROL_COUNT_OF(report_params), &q))
+		return false;
+	report->n_sizes = q.batches != NULL ? (uint32_t)json_array_size(q.batches) : 0;
+	for (uint32_t i = 0; i < report->n_sizes; i++) {
+		struct size_query size = {0};
+		char where[48];
+
+		snprintf(where, sizeof(where), "params.report.batches[%u]", i);
+		if (!control_params_read(call, where, json_array_get(q.batches, i), size_params,
+					 CONTROL_COUNT_OF(size_params), &size))
+			return false;
+		report->size[i] = (struct worker_size){size.rows, size.batches, size.run_us};
+	}
+	if (q.gpu == NULL)
+		return true;
+	report->has_gpu = true;
+	report->gpu = (struct worker_gpu){-1, -1, -1, -1, -1, -1, -1, -1, ""};
+	if (!control_params_read(call, "params.report.gpu", q.gpu, gpu_params,
+				 CONTROL_COUNT_OF(gpu_params), &report->gpu))
+		return false;
+	/* It stands in quotes in the log. */
+	for (char *at = report->gpu.notice; *at != '\0'; at++)
+		if (*at == '"')
+			*at = '\'';
+	return true;
+}
+
+static void lease_keep_report(struct worker *worker, const struct worker_report *report)
+{
+	const char *was = worker->report.gpu.notice, *is = report->gpu.notice;
+
+	if (strcmp(was, is) != 0 && *is != '\0')
+		rte_log(RTE_LOG_WARNING, control_log,
+			"control: event=gpu_notice worker=%s notice=\"%.100s\"\n",
+			worker->spec.name, is);
+	else if (*was != '\0' && *is == '\0')
+		rte_log(RTE_LOG_NOTICE, control_log, "control: event=gpu_well worker=%s\n",
+			worker->spec.name);
+	worker->report = *report;
+}
+
+/* --- leases ------------------------------------------------------------------------------------
+ */
+
+struct renew_query {
+	const json_t *report;
+};
+
+static const struct control_param renew_params[] = {
+	{CONTROL_PARAM(renew_query, report), CONTROL_OBJECT, false},
+};
 
 json_t *control_agent_renew(struct control_call *call)
 {
 	struct control_connection *c = call->c;
+	struct worker_report report;
+	struct renew_query q = {0};
 
-	if (!control_params_read(call, "params", call->params, NULL, 0, NULL))
+	if (!control_params_read(call, "params", call->params, renew_params,
+				 CONTROL_COUNT_OF(renew_params), &q) ||
+	    (q.report != NULL && !lease_read_report(call, q.report, &report)))
 		return NULL;
 	if (c->worker == NULL)
 		return control_fail(call, CONTROL_ERROR_STATE,
 				    "this connection has no worker; call agent.register first");
+	if (q.report != NULL)
+		lease_keep_report(c->worker, &report);
 	c->renewed = true;
 	lb_worker_control_back(c->lb, c->worker);
 	return json_pack("{s:I}", "lease_ms", (json_int_t)c->lease_ms);

@@ -106,6 +106,55 @@ static void worker_row_write_instance(struct json_writer *w, const struct worker
 	writer_string(w, "instance", text);
 }
 
+/* Objects by size of batch: batches that were run, and the mean run time. */
+static void worker_row_write_sizes(struct json_writer *w, const struct worker_report *report)
+{
+	char rows[16];
+
+	writer_open_object(w, "batches");
+	for (uint32_t i = 0; i < report->n_sizes; i++) {
+		snprintf(rows, sizeof(rows), "%u", report->size[i].rows);
+		writer_integer(w, rows, report->size[i].batches);
+	}
+	writer_close_object(w);
+	writer_open_object(w, "batch_run_us");
+	for (uint32_t i = 0; i < report->n_sizes; i++) {
+		const struct worker_size *size = &report->size[i];
+
+		snprintf(rows, sizeof(rows), "%u", size->rows);
+		if (size->batches > 0)
+			writer_integer(w, rows, size->run_us / size->batches);
+	}
+	writer_close_object(w);
+}
+
+static void worker_row_write_known(struct json_writer *w, const char *key, int64_t value)
+{
+	if (value < 0)
+		writer_null(w, key);
+	else
+		writer_integer(w, key, (uint64_t)value);
+}
+
+static void worker_row_write_gpu(struct json_writer *w, const struct worker_report *report)
+{
+	const struct worker_gpu *gpu = &report->gpu;
+
+	if (!report->has_gpu)
+		return writer_null(w, "gpu");
+	writer_open_object(w, "gpu");
+	worker_row_write_known(w, "utilization", gpu->utilization);
+	worker_row_write_known(w, "memory_used", gpu->memory_used);
+	worker_row_write_known(w, "memory_total", gpu->memory_total);
+	worker_row_write_known(w, "temperature", gpu->temperature);
+	worker_row_write_known(w, "power_mw", gpu->power_mw);
+	worker_row_write_known(w, "ecc_corrected", gpu->ecc_corrected);
+	worker_row_write_known(w, "ecc_uncorrected", gpu->ecc_uncorrected);
+	worker_row_write_known(w, "xids", gpu->xids);
+	writer_string(w, "notice", gpu->notice);
+	writer_close_object(w);
+}
+
 static void worker_row_write_page(struct json_writer *w, const struct worker *worker,
 				  const struct lb_link_stats *stats)
 {
@@ -129,6 +178,8 @@ static void worker_row_write_page(struct json_writer *w, const struct worker *wo
 		writer_null(w, "rate_mbit");
 	else
 		writer_integer(w, "rate_mbit", stats->rate / BYTES_PER_MBIT);
+	worker_row_write_sizes(w, &worker->report);
+	worker_row_write_gpu(w, &worker->report);
 }
 
 void worker_row_write(struct json_writer *w, const char *key, struct lb *lb,

@@ -30,6 +30,8 @@ enum source {
 	FUNCTION, /* the result of <value> */
 	PARTS,  /* a histogram of the part of the latency at <offset>; scopes SERVICE and WORKER */
 	STATES, /* one sample per state; scopes POOL (workers in it) and WORKER (0 or 1) */
+	SIZES,  /* one sample per size of batch: the uint64_t of struct worker_size at <offset>;
+		   WORKER */
 	INFO,   /* 1, with labels that carry the information */
 };
 
@@ -166,6 +168,32 @@ static double heartbeat_age(const struct item *item)
 static double control_lost(const struct item *item)
 {
 	return item->worker->uncontrolled;
+}
+
+/* A number of the worker's GPU. */
+static double of_gpu(const struct item *item, int64_t value, double unit)
+{
+	return item->worker->report.has_gpu && value >= 0 ? (double)value * unit : NAN;
+}
+
+#define GPU_VALUE(name, unit)                                                                      \
+	static double gpu_##name(const struct item *item)                                          \
+	{                                                                                          \
+		return of_gpu(item, item->worker->report.gpu.name, unit);                          \
+	}
+GPU_VALUE(utilization, 0.01)
+GPU_VALUE(memory_used, 1)
+GPU_VALUE(memory_total, 1)
+GPU_VALUE(temperature, 1)
+GPU_VALUE(power_mw, 0.001)
+GPU_VALUE(ecc_corrected, 1)
+GPU_VALUE(ecc_uncorrected, 1)
+GPU_VALUE(xids, 1)
+#undef GPU_VALUE
+
+static double gpu_notice(const struct item *item)
+{
+	return of_gpu(item, item->worker->report.gpu.notice[0] != '\0', 1);
 }
 
 /* The scope, the source and the offset of a counter. */
@@ -367,6 +395,31 @@ static const struct family families[] = {
 	 "In the worker's memory until the model began.", WORKER, PARTS, LATENCY_WAIT},
 	{"worker_gpu_run_seconds", "histogram", "seconds", "In the model.", WORKER, PARTS,
 	 LATENCY_RUN},
+	{"worker_batches", "counter", "", "Batches that its model ran, by the rows they have.",
+	 WORKER, SIZES, offsetof(struct worker_size, batches)},
+	{"worker_batches_run_seconds", "counter", "seconds",
+	 "Run time of the model of these batches.", WORKER, SIZES,
+	 offsetof(struct worker_size, run_us)},
+	{"worker_gpu_busy_ratio", "gauge", "ratio", "Share of the time in which its GPU worked.",
+	 WORKER, FUNCTION, 0, gpu_utilization},
+	{"worker_gpu_memory_used_bytes", "gauge", "bytes", "Memory of its GPU that is in use.",
+	 WORKER, FUNCTION, 0, gpu_memory_used},
+	{"worker_gpu_memory_bytes", "gauge", "bytes", "Memory of its GPU.", WORKER, FUNCTION, 0,
+	 gpu_memory_total},
+	{"worker_gpu_temperature_celsius", "gauge", "celsius", "Temperature of its GPU.", WORKER,
+	 FUNCTION, 0, gpu_temperature},
+	{"worker_gpu_power_watts", "gauge", "watts", "Power that its GPU draws.", WORKER, FUNCTION,
+	 0, gpu_power_mw},
+	{"worker_gpu_ecc_corrected", "counter", "",
+	 "Memory errors of its GPU that were corrected, since its driver was loaded.", WORKER,
+	 FUNCTION, 0, gpu_ecc_corrected},
+	{"worker_gpu_ecc_uncorrected", "counter", "",
+	 "Memory errors of its GPU that were not corrected, since its driver was loaded.", WORKER,
+	 FUNCTION, 0, gpu_ecc_uncorrected},
+	{"worker_gpu_xids", "counter", "", "Errors of its GPU that the driver reported (Xid).",
+	 WORKER, FUNCTION, 0, gpu_xids},
+	{"worker_gpu_notice", "gauge", "", "1 while doorbell workers show has a GPU notice.",
+	 WORKER, FUNCTION, 0, gpu_notice},
 };
 
 /* Names of notices; a code without a name is written as its number, once it has occurred. */
@@ -635,6 +688,23 @@ static void put_states(struct text *t, const struct family *f, const struct item
 	}
 }
 
+static void put_sizes(struct text *t, const struct family *f, const struct item *item)
+{
+	const struct worker_report *report = &item->worker->report;
+
+	for (uint32_t i = 0; i < report->n_sizes; i++) {
+		const char *size = (const char *)&report->size[i];
+
+		begin_sample(t, f, item, "_total");
+		if (t->failed)
+			return;
+		put_number_label(t, "rows", report->size[i].rows);
+		/* Times are in us. */
+		end_sample(t, (double)*(const uint64_t *)(const void *)(size + f->offset) /
+				      (*f->unit != '\0' ? 1e6 : 1));
+	}
+}
+
 /* Labels by which services are near or spread; those of the operator's own have no bound. */
 static void put_places(struct text *t, const struct worker *worker)
 {
@@ -682,6 +752,9 @@ static void put_item(struct text *t, const struct family *f, struct item *item)
 		return;
 	case STATES:
 		put_states(t, f, item);
+		return;
+	case SIZES:
+		put_sizes(t, f, item);
 		return;
 	case INFO:
 		put_info(t, f, item);

@@ -29,3 +29,27 @@ int gpu_model_check(const struct agent_model *model, const struct agent_model_gp
 	snprintf(why, size, "%s", what);
 	return -EINVAL;
 }
+
+int gpu_model_same(const struct agent_model_gpu *first, const struct agent_model_gpu *left,
+		   char *why, size_t size)
+{
+	const char *what = NULL;
+
+	if (left->input != first->input || left->input_stride != first->input_stride)
+		what = "input";
+	else if (left->reply_lengths != first->reply_lengths ||
+		 left->reply_length != first->reply_length)
+		what = "reply_lengths";
+	else if (left->statuses != first->statuses)
+		what = "statuses";
+	else if (left->in_place != first->in_place)
+		what = "in_place";
+	if (what == NULL)
+		return 0;
+	snprintf(
+		why, size,
+		"capture() has left another %s for batches of %u than for those of %u; only output "
+		"and output_stride may differ",
+		what, left->max_batch, first->max_batch);
+	return -EINVAL;
+}

@@ -14,4 +14,12 @@
 int gpu_model_check(const struct agent_model *model, const struct agent_model_gpu *given,
 		    const struct agent_model_gpu *left, size_t nodes, char *why, size_t size);
 
+/*
+ * <first> is what capture() has left for one size of batch, <left> for another. Requests are copied
+ * to their rows before it is known which one runs, so only <output> and its stride may differ. 0,
+ * or -EINVAL with a sentence in <why>.
+ */
+int gpu_model_same(const struct agent_model_gpu *first, const struct agent_model_gpu *left,
+		   char *why, size_t size);
+
 #endif

@@ -39,7 +39,31 @@ static int graph_model_check(const struct doorbell_graph *g, char *error, size_t
 	ret = graph_model_check_buffer(g, g->input, "input", error, size);
 	if (ret == 0)
 		ret = graph_model_check_buffer(g, g->output, "output", error, size);
-	return ret < 0 ? ret : gpu_graph_check(g->graph, error, size);
+	if (ret == 0)
+		ret = gpu_graph_check(g->graph, error, size);
+	for (uint32_t i = 0; ret == 0 && i < g->n_smaller; i++) {
+		ret = graph_model_check_buffer(g, g->smaller[i].output, "output", error, size);
+		if (ret == 0)
+			ret = gpu_graph_check(g->smaller[i].graph, error, size);
+	}
+	return ret;
+}
+
+/* The smallest graph for batches of <rows>. */
+static struct doorbell_smaller graph_model_of(const struct doorbell_graph *g, uint32_t rows)
+{
+	for (uint32_t i = 0; i < g->n_smaller; i++)
+		if (g->smaller[i].batch >= rows)
+			return g->smaller[i];
+	return (struct doorbell_smaller){g->graph, g->output, g->batch};
+}
+
+/* Sizes of batches; those that the operator's max_batch does not need are left out. */
+static void graph_model_offer(const struct doorbell_graph *g, struct agent_model_shape *shape)
+{
+	for (uint32_t i = 0; i < g->n_smaller && i < AGENT_MODEL_BUCKETS_MAX; i++)
+		if (g->smaller[i].batch < shape->max_batch)
+			shape->bucket[shape->n_buckets++] = g->smaller[i].batch;
 }
 
 static int graph_model_open(const char *arguments, uint32_t max_batch,
@@ -61,6 +85,7 @@ static int graph_model_open(const char *arguments, uint32_t max_batch,
 		.max_reply = m->graph.reply_bytes,
 		.max_batch = m->graph.batch < max_batch ? m->graph.batch : max_batch,
 	};
+	graph_model_offer(&m->graph, shape);
 	*state = m;
 	return 0;
 }
@@ -75,20 +100,29 @@ static void graph_model_run(void *state, struct agent_model_item *items, uint32_
 static int graph_model_capture(void *state, struct agent_model_gpu *gpu, char *error, size_t size)
 {
 	const struct doorbell_graph *g = &((struct graph_model *)state)->graph;
+	struct doorbell_smaller graph = graph_model_of(g, gpu->max_batch);
 
 	gpu->input = (void *)(uintptr_t)g->input;
-	gpu->output = (void *)(uintptr_t)g->output;
+	gpu->output = (void *)(uintptr_t)graph.output;
 	gpu->input_stride = g->request_bytes;
 	gpu->output_stride = g->reply_bytes;
 	gpu->statuses = NULL;
 	gpu->reply_lengths = NULL;
 	gpu->reply_length = g->reply_bytes;
-	return gpu_graph_embed(gpu->stream, g->graph, error, size);
+	return gpu_graph_embed(gpu->stream, graph.graph, error, size);
 }
 
 static void graph_model_describe(const void *state, struct agent_model_description *description)
 {
 	*description = *((const struct graph_model *)state)->graph.description;
+}
+
+static void graph_model_sample(const void *state, struct agent_model_sample *sample)
+{
+	const struct doorbell_graph *g = &((const struct graph_model *)state)->graph;
+
+	sample->request = g->sample;
+	sample->request_length = g->request_bytes;
 }
 
 static void graph_model_close(void *state)
@@ -104,6 +138,7 @@ void graph_model_init(struct graph_model *m, const char *name, const struct door
 			  .run = graph_model_run,
 			  .close = graph_model_close,
 			  .capture = graph_model_capture,
+			  .sample = graph_model_sample,
 			  .describe = graph->description != NULL ? graph_model_describe : NULL},
 		.graph = *graph,
 	};

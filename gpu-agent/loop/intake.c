@@ -25,6 +25,7 @@ bool intake_take(const struct ring_descriptor *at, uint64_t position,
 		.payload = at->payload,
 		.reply = at->reply,
 		.deadline_us = at->deadline_us,
+		.sent_us = at->sent_us,
 		.status = RING_OK,
 	};
 	if (out->slot >= ring->slot_count) {
@@ -48,7 +49,8 @@ uint8_t intake_recheck(const struct intake *request, const uint64_t *cancels, ui
 		return request->status;
 	if (__atomic_load_n(&cancels[request->slot], __ATOMIC_RELAXED) == request->sequence)
 		return RING_CANCELLED;
-	if (request->deadline_us != 0 && now_ns - request->seen_ns > request->deadline_us * 1000ull)
+	if (request->deadline_us != 0 && now_ns - request->seen_ns + request->waited_us * 1000ull >
+						 request->deadline_us * 1000ull)
 		return RING_EXPIRED;
 	return RING_OK;
 }

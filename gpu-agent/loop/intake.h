@@ -19,6 +19,7 @@ struct intake {
 	uint32_t length;
 	uint32_t payload, reply; /* offsets, in units of RING_ALIGNMENT */
 	uint32_t deadline_us;
+	uint32_t sent_us, waited_us; /* before the loop saw it */
 	uint8_t status; /* enum ring_status; the model runs RING_OK only */
 };
 

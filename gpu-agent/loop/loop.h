@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "loop/buckets/buckets.h"
 #include "rdma/mlx5_post.h"
 #include "models/model.h"
 #include "ring.h"
@@ -50,6 +51,8 @@ struct agent_link {
 			      those of the next batch (loop_cuda) */
 	uint32_t held;     /* WQEs of the batch whose replies are held back (loop_cuda) */
 	bool dead;         /* the queue pair failed: post nothing more */
+	struct ring_clock clock; /* tells how long requests have waited for the loop */
+	uint64_t empty_ns;       /* when the ring was last seen without requests (loop_cpu) */
 };
 
 /* Build the WRITE of a heartbeat. It carries no data, only an immediate value with the backlog. */
@@ -73,6 +76,7 @@ struct agent_loop_params {
 	uint32_t max_reply; /* bytes; a longer reply becomes an error reply, as no client could get
 			       it */
 	uint32_t max_batch; /* at most shape.max_batch */
+	struct agent_buckets buckets; /* sizes of batches that the model runs; none: max_batch */
 	uint32_t max_pieces;       /* of a reply: those that the load balancer has places for */
 	uint32_t batch_timeout_us; /* wait this long for a batch to fill; 0: take what is there */
 	uint32_t heartbeat_ms;
@@ -96,6 +100,9 @@ struct agent_loop_stats {
 	uint64_t heartbeats;
 	uint64_t dead_links;
 	uint64_t longest_run_ns; /* of the model, one batch */
+	/* batches that the model has run, by their size, and what all of a size took */
+	uint64_t bucket_batches[AGENT_BUCKETS_MAX];
+	uint64_t bucket_run_ns[AGENT_BUCKETS_MAX];
 };
 
 struct agent_loop;

@@ -220,12 +220,27 @@ static void gather_items(struct agent_loop *loop)
 	}
 }
 
+/* Run the smallest batch of the model's that has room for the requests. */
+static void run_rows(struct agent_loop *loop, struct batch *b)
+{
+	const struct agent_loop_params *p = &loop->params;
+	uint32_t bucket = agent_bucket(&p->buckets, b->n_runs);
+	uint64_t start_ns = clock_now_ns();
+
+	if (agent_model_has_buckets(p->model) && p->buckets.n > 1)
+		p->model->run_bucket(p->model_state, b->item, b->n_runs, p->buckets.rows[bucket]);
+	else
+		p->model->run(p->model_state, b->item, b->n_runs);
+	loop->stats.bucket_batches[bucket]++;
+	loop->stats.bucket_run_ns[bucket] += clock_now_ns() - start_ns;
+}
+
 static void run_model(struct agent_loop *loop)
 {
 	struct batch *b = &loop->batch;
 
 	if (b->n_runs > 0)
-		loop->params.model->run(loop->params.model_state, b->item, b->n_runs);
+		run_rows(loop, b);
 	b->done_ns = clock_now_ns();
 	if (b->done_ns - b->start_ns > loop->stats.longest_run_ns)
 		loop->stats.longest_run_ns = b->done_ns - b->start_ns;
@@ -342,6 +357,7 @@ static struct agent_loop *loop_cpu_start(const struct agent_loop_params *params,
 	if (loop == NULL)
 		goto no_memory;
 	loop->params = *params;
+	agent_buckets_cut(&loop->params.buckets, params->max_batch);
 	if (params->turns != NULL && turns_open(&loop->turns, params->turns, error, size) < 0) {
 		free(loop);
 		return NULL;

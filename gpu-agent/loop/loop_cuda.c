@@ -40,7 +40,8 @@ struct agent_loop {
 	uint64_t hang_ns;          /* a model that does not end within this is taken for hung */
 	cudaStream_t stream, side; /* for recording the graph; the loop runs in the first */
 	cudaEvent_t fork, join;
-	cudaGraphExec_t exec;
+	cudaGraphExec_t exec[1 + AGENT_BUCKETS_MAX]; /* the first is launched by the host */
+	unsigned int n_execs;
 	struct gpu_shared *shared;
 	/* device memory */
 	void *buffers[20];
@@ -150,8 +151,10 @@ static struct gpu_loop make_loop(struct agent_loop *loop, const struct agent_loo
 		.requests = device_buffer(loop, batch * sizeof(*g.requests)),
 		.replies = device_buffer(loop, batch * sizeof(*g.replies)),
 		.shared = loop->shared,
+		.buckets = p->buckets,
 	};
 
+	agent_buckets_cut(&g.buckets, batch);
 	g.model = (struct agent_model_gpu){
 		.stream = loop->stream,
 		.max_batch = batch,
@@ -196,7 +199,8 @@ static unsigned int copy_blocks(uint32_t batch, uint32_t bytes)
 	return blocks < 1 ? 1 : blocks > BLOCKS_MAX ? BLOCKS_MAX : blocks;
 }
 
-/* Record the model's graph. The model may put its own buffers into <g>. */
+/* Record the model's graph, for batches of g->model.max_batch. The model may put its own buffers
+ * into <g>. */
 static cudaGraph_t record_model(struct agent_loop *loop, const struct agent_loop_params *p,
 				struct gpu_loop *g)
 {
@@ -249,6 +253,17 @@ static void make_stage(struct agent_loop *loop, const struct agent_loop_params *
 			   "no event");
 }
 
+/* The stage is one for all sizes of batches. */
+static void share_stage(struct gpu_loop *g, const struct gpu_loop *of)
+{
+	g->staged = of->staged;
+	g->stage = of->stage;
+	g->stage_stride = of->stage_stride;
+	g->held = of->held;
+	g->hold = of->hold;
+	g->hold_stride = of->hold_stride;
+}
+
 /* Record the model, and a stage beside it. */
 static void record_run(struct agent_loop *loop, const struct gpu_loop *g, cudaGraph_t model,
 		       unsigned int blocks, unsigned int turn)
@@ -284,15 +299,12 @@ static unsigned int turns_of(size_t nodes)
 	return turns;
 }
 
-/* Record turns with the model between them, and a last one that only sends and launches the graph
- * again. */
-static void record_turns(struct agent_loop *loop, const struct gpu_loop *g, cudaGraph_t model,
-			 size_t nodes)
+/* Blocks of a turn. */
+static unsigned int blocks_of(const struct gpu_loop *g)
 {
 	unsigned int in = copy_blocks(g->max_batch, g->max_request);
 	unsigned int out = copy_blocks(g->max_batch, g->max_reply);
-	unsigned int blocks = in > out ? in : out, turns = turns_of(nodes),
-		     most = gpu_turn_blocks();
+	unsigned int blocks = in > out ? in : out, most = gpu_turn_blocks();
 
 	/* Quick requests and models that work in place leave nothing to copy. Otherwise add one
 	 * block, because block 0 does not copy while it takes requests. */
@@ -302,6 +314,16 @@ static void record_turns(struct agent_loop *loop, const struct gpu_loop *g, cuda
 	blocks += blocks > 1;
 	if (blocks > most)
 		blocks = most < 3 ? 1 : most;
+	return blocks;
+}
+
+/* Record turns with the model between them, and a last one that only sends and launches the graph
+ * again. */
+static void record_turns(struct agent_loop *loop, const struct gpu_loop *g, cudaGraph_t model,
+			 size_t nodes)
+{
+	unsigned int blocks = blocks_of(g), turns = turns_of(nodes);
+
 	if (nodes == 0 && blocks == 1)
 		turns = 1; /* one kernel does many turns */
 	for (unsigned int i = 0; i < turns && !loop->failed; i++) {
@@ -329,36 +351,138 @@ static void record_steps(struct agent_loop *loop, const struct gpu_loop *g,
 	cuda_check(loop, gpu_steps_again(g, loop->stream), "cannot record the end");
 }
 
-static void launch(struct agent_loop *loop, const struct agent_loop_params *p, struct gpu_loop *g,
-		   const struct gpu_steps *steps, cudaGraph_t model)
+/* Make the graph executable that loop->stream has recorded. */
+static void instantiate(struct agent_loop *loop)
 {
-	const struct agent_model_gpu *m = &g->model;
-	size_t nodes = gpu_graph_nodes(model);
+	cudaGraphExec_t *exec = &loop->exec[loop->n_execs];
 	cudaGraph_t graph = NULL;
 
-	g->in_place = nodes == 0 && m->output == m->input && m->output_stride == m->input_stride &&
-		      m->reply_lengths == m->lengths && m->statuses == NULL;
-	g->reply_known = (nodes > 0 || g->in_place) && m->statuses == NULL &&
-			 (m->reply_lengths == NULL || m->reply_lengths == m->lengths);
-	if (steps == NULL)
-		make_stage(loop, p, g, nodes);
-	if (!cuda_check(loop, cudaStreamBeginCapture(loop->stream, cudaStreamCaptureModeRelaxed),
-			"cannot record a graph"))
-		return;
-	if (steps == NULL)
-		record_turns(loop, g, model, nodes);
-	else
-		record_steps(loop, g, steps, model, nodes);
 	cuda_check(loop, cudaStreamEndCapture(loop->stream, &graph), "cannot record a graph");
-	if (cuda_check(
-		    loop,
-		    cudaGraphInstantiate(&loop->exec, graph, cudaGraphInstantiateFlagDeviceLaunch),
-		    "the graph cannot be launched from the GPU") &&
-	    cuda_check(loop, cudaGraphUpload(loop->exec, loop->stream), "cannot upload the graph"))
-		cuda_check(loop, cudaGraphLaunch(loop->exec, loop->stream),
-			   "cannot launch the graph");
+	if (!loop->failed &&
+	    cuda_check(loop,
+		       cudaGraphInstantiate(exec, graph, cudaGraphInstantiateFlagDeviceLaunch),
+		       "the graph cannot be launched from the GPU")) {
+		loop->n_execs++;
+		cuda_check(loop, cudaGraphUpload(*exec, loop->stream), "cannot upload the graph");
+	}
 	if (graph != NULL)
 		cudaGraphDestroy(graph);
+}
+
+static bool begin_recording(struct agent_loop *loop)
+{
+	return cuda_check(loop, cudaStreamBeginCapture(loop->stream, cudaStreamCaptureModeRelaxed),
+			  "cannot record a graph");
+}
+
+/* The model as it was recorded for one size of batch, and the kernels' parameter for that. */
+struct recorded {
+	struct gpu_loop g;
+	cudaGraph_t model;
+	size_t nodes;
+};
+
+/* Note for the kernels how the model was recorded. */
+static void note_model(struct recorded *r)
+{
+	const struct agent_model_gpu *m = &r->g.model;
+
+	r->nodes = gpu_graph_nodes(r->model);
+	r->g.in_place = r->nodes == 0 && m->output == m->input &&
+			m->output_stride == m->input_stride && m->reply_lengths == m->lengths &&
+			m->statuses == NULL;
+	r->g.reply_known = (r->nodes > 0 || r->g.in_place) && m->statuses == NULL &&
+			   (m->reply_lengths == NULL || m->reply_lengths == m->lengths);
+}
+
+/* Record the model for each size of its batches, the largest first, into <recorded>, where they are
+ * in the order of their sizes. <g> is the parameter without a model. */
+static void record_sizes(struct agent_loop *loop, const struct agent_loop_params *p,
+			 const struct gpu_loop *g, struct recorded *recorded)
+{
+	const struct agent_buckets *b = &g->buckets;
+	const struct agent_model_gpu *largest = &recorded[b->n - 1].g.model;
+	char why[320] = "";
+
+	for (uint32_t i = b->n; i-- > 0 && !loop->failed;) {
+		recorded[i].g = *g;
+		recorded[i].g.model.max_batch = b->rows[i];
+		recorded[i].model = record_model(loop, p, &recorded[i].g);
+		if (loop->failed)
+			return;
+		note_model(&recorded[i]);
+		if (gpu_model_same(largest, &recorded[i].g.model, why, sizeof(why)) < 0) {
+			snprintf(loop->error, loop->error_size, "model '%s': %s", p->model->name,
+				 why);
+			loop->failed = true;
+		}
+	}
+}
+
+/* One graph for each size of batch, and a first one that waits for the first batch. */
+static void launch_sizes(struct agent_loop *loop, const struct recorded *recorded)
+{
+	uint32_t n = recorded[0].g.buckets.n;
+	unsigned int blocks = blocks_of(&recorded[n - 1].g);
+
+	for (uint32_t i = 0; i <= n && begin_recording(loop); i++) {
+		const struct recorded *r = &recorded[i == 0 ? 0 : i - 1];
+
+		if (i > 0)
+			record_run(loop, &r->g, r->model, blocks, 0);
+		cuda_check(loop,
+			   gpu_turn(&r->g, blocks, GPU_SEND | GPU_WAIT | GPU_CHOOSE, 1, i > 0,
+				    loop->stream),
+			   "cannot record a turn");
+		instantiate(loop);
+	}
+	if (!loop->failed)
+		cuda_check(loop,
+			   cudaMemcpy(recorded[0].g.graphs, &loop->exec[1],
+				      n * sizeof(loop->exec[1]), cudaMemcpyHostToDevice),
+			   "cannot copy");
+}
+
+/* One graph with many turns. */
+static void launch_turns(struct agent_loop *loop, const struct recorded *r,
+			 const struct gpu_steps *steps)
+{
+	if (!begin_recording(loop))
+		return;
+	if (steps == NULL)
+		record_turns(loop, &r->g, r->model, r->nodes);
+	else
+		record_steps(loop, &r->g, steps, r->model, r->nodes);
+	instantiate(loop);
+}
+
+/* Record the loop and start it. <steps>: of a model whose replies come in pieces, else NULL. */
+static void launch(struct agent_loop *loop, const struct agent_loop_params *p, struct gpu_loop *g,
+		   const struct gpu_steps *steps)
+{
+	struct recorded recorded[AGENT_BUCKETS_MAX] = {0};
+
+	g->graphs = device_buffer(loop, sizeof(loop->exec));
+	record_sizes(loop, p, g, recorded);
+	if (!loop->failed) {
+		struct recorded *largest = &recorded[g->buckets.n - 1];
+
+		if (steps == NULL)
+			make_stage(loop, p, &largest->g, largest->nodes);
+		for (uint32_t i = 0; i + 1 < g->buckets.n; i++)
+			share_stage(&recorded[i].g, &largest->g);
+		/* A model that runs nothing has nothing to gain from smaller batches. */
+		if (g->buckets.n > 1 && largest->nodes > 0)
+			launch_sizes(loop, recorded);
+		else
+			launch_turns(loop, largest, steps);
+	}
+	if (!loop->failed)
+		cuda_check(loop, cudaGraphLaunch(loop->exec[0], loop->stream),
+			   "cannot launch the graph");
+	for (uint32_t i = 0; i < g->buckets.n; i++)
+		if (recorded[i].model != NULL)
+			cudaGraphDestroy(recorded[i].model);
 }
 
 /* --- start and stop ----------------------------------------------------------------------------
@@ -367,8 +491,8 @@ static void launch(struct agent_loop *loop, const struct agent_loop_params *p, s
 static void loop_cuda_destroy(struct agent_loop *loop)
 {
 	cudaSetDevice(loop->gpu);
-	if (loop->exec != NULL)
-		cudaGraphExecDestroy(loop->exec);
+	for (unsigned int i = 0; i < loop->n_execs; i++)
+		cudaGraphExecDestroy(loop->exec[i]);
 	if (loop->stream != NULL)
 		cudaStreamDestroy(loop->stream);
 	if (loop->side != NULL)
@@ -435,7 +559,6 @@ static struct agent_loop *loop_cuda_start(const struct agent_loop_params *params
 	struct agent_loop *loop = calloc(1, sizeof(*loop));
 	bool in_pieces = agent_model_steps(p.model);
 	struct gpu_steps steps = {0};
-	cudaGraph_t model = NULL;
 	struct gpu_loop g;
 
 	if (loop == NULL) {
@@ -470,14 +593,11 @@ static struct agent_loop *loop_cuda_start(const struct agent_loop_params *params
 		steps = make_steps(loop, &p, &g);
 	if (loop->failed)
 		goto fail;
-	model = record_model(loop, &p, &g);
-	if (!loop->failed && cuda_check(loop,
-					cudaMemcpy(g.links, p.links, p.n_links * sizeof(*p.links),
-						   cudaMemcpyHostToDevice),
-					"cannot copy"))
-		launch(loop, &p, &g, in_pieces ? &steps : NULL, model);
-	if (model != NULL)
-		cudaGraphDestroy(model);
+	if (cuda_check(loop,
+		       cudaMemcpy(g.links, p.links, p.n_links * sizeof(*p.links),
+				  cudaMemcpyHostToDevice),
+		       "cannot copy"))
+		launch(loop, &p, &g, in_pieces ? &steps : NULL);
 	if (loop->failed)
 		goto fail;
 	return loop;

@@ -15,6 +15,9 @@
  * launches the graph again: the host launches it once. A model that has nothing to run (echo) needs
  * no graph between turns: one kernel runs many turns.
  *
+ * A model with batches of several sizes has a graph for each: the model of that size, with a stage
+ * beside it, and one turn, which launches the graph of the next batch's size.
+ *
  * A model whose replies come in pieces has a turn of its own, in loop_steps.cu: no shortcuts, one
  * block, and requests keep their rows from turn to turn.
  *
@@ -54,6 +57,7 @@ struct gpu_request {
 	uint32_t ahead;       /* index of its WQE among those of its link in this batch */
 	uint32_t row;         /* row in the model's buffers; GPU_NO_ROW: it is only answered */
 	uint32_t flags;       /* flags of the descriptor */
+	uint32_t waited_us;   /* before it was seen */
 	uint32_t stage;       /* 0, or 1 + index of its staged payload */
 	uint32_t reply_bytes; /* of a reply that is held back */
 	uint8_t status;       /* enum ring_status */
@@ -130,6 +134,9 @@ struct gpu_loop {
 	uint8_t **replies;
 	struct gpu_shared *shared; /* pinned */
 	struct agent_model_gpu model;
+	/* sizes of batches; where there are several, each has a graph (device memory) */
+	struct agent_buckets buckets;
+	cudaGraphExec_t *graphs;
 };
 
 /* A row of the batch of a model whose replies come in pieces. Owner: one thread of the turn. */
@@ -159,6 +166,10 @@ struct gpu_steps {
 /* Parts of a turn; the last one of a graph only sends. */
 #define GPU_SEND 1u
 #define GPU_WAIT 2u
+/* The turn is the last one of the graph of one size of batch, and launches that of the next
+ * batch's. Each of these graphs has up to one stage before its turn, whose <before> is 1, as if a
+ * turn had been there; the first graph has only the turn, whose <before> is 0. */
+#define GPU_CHOOSE 4u
 
 #ifdef __cplusplus
 extern "C" {

@@ -166,6 +166,7 @@ struct turn : gpu_batch {
 	struct gpu_request request[GPU_BATCH_MAX];
 	struct spans spans;
 	uint32_t n_staged;
+	bool holding; /* this turn has put replies aside */
 	uint64_t start_ns;
 	bool any_crc;
 	bool needs_recheck;   /* some request is bad, may be too late, or has a checksum */
@@ -366,13 +367,19 @@ static __device__ void ring_batch(const struct gpu_loop *g, struct block0 *b)
 	}
 }
 
-/* One thread: launch the graph again. */
-static __device__ void launch_again(const struct gpu_loop *g)
+/* One thread: launch <graph> when this one has ended. */
+static __device__ void launch_graph(const struct gpu_loop *g, cudaGraphExec_t graph)
 {
-	cudaError_t error = cudaGraphLaunch(cudaGetCurrentGraphExec(), cudaStreamGraphTailLaunch);
+	cudaError_t error = cudaGraphLaunch(graph, cudaStreamGraphTailLaunch);
 
 	if (error != cudaSuccess)
 		g->shared->launch_error = error;
+}
+
+/* One thread: launch the graph again. */
+static __device__ void launch_again(const struct gpu_loop *g)
+{
+	launch_graph(g, cudaGetCurrentGraphExec());
 }
 
 #endif

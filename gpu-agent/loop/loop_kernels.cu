@@ -91,7 +91,8 @@ static __device__ void wait_and_gather(const struct gpu_loop *g, struct block0 *
 			t->first_fetched = true;
 		else if (!hit && ahead_started(t))
 			ahead_withdraw(g, t);
-		if (t->stopped || t->rows > 0)
+		/* Replies that are held back leave with the stage, beside the model. */
+		if (t->stopped || t->rows > 0 || t->holding)
 			break;
 		/* No request of the batch runs: send the replies, and go on polling. */
 		uint8_t status = threadIdx.x < t->n ? t->request[threadIdx.x].status : RING_OK;
@@ -132,7 +133,7 @@ static __device__ bool holds_back(const struct gpu_loop *g, const struct turn *t
 }
 
 /* Block 0: leave the batch to the stage. Thread i does request i. */
-static __device__ void hold_batch(const struct gpu_loop *g, struct block0 *b, const struct turn *t,
+static __device__ void hold_batch(const struct gpu_loop *g, struct block0 *b, struct turn *t,
 				  uint32_t length, uint8_t status, uint64_t done_ns)
 {
 	uint32_t i = threadIdx.x;
@@ -149,6 +150,7 @@ static __device__ void hold_batch(const struct gpu_loop *g, struct block0 *b, co
 		b->links[i].built = 0;
 	}
 	if (i == 0) {
+		t->holding = true;
 		g->state->n_held = t->n;
 		g->state->held_start_ns = t->start_ns;
 		g->state->held_done_ns = done_ns;
@@ -222,6 +224,31 @@ static __device__ void relaunch(const struct gpu_loop *g, const struct turn *t)
 	launch_again(g);
 }
 
+/* The end of the graph of one size of batch, of which only this turn's helpers may still run: launch
+ * the graph for the batch that was taken. After a stop it is the first one, with no rows: its stage
+ * sends what was held back, and its turn sees the stop. */
+static __device__ void launch_chosen(const struct gpu_loop *g, const struct turn *t)
+{
+	await_arrivals(g, t, ARRIVE_GATHERED);
+	if (threadIdx.x != 0)
+		return;
+	g->state->published = g->state->stage_arrived = 0;
+	g->state->arrived = ARRIVE_GATHERED * (gridDim.x - 1);
+	launch_graph(g, g->graphs[agent_bucket(&g->buckets, t->rows)]);
+}
+
+/* One thread: count the batch by its size, if the model has run. */
+static __device__ void count_bucket(const struct gpu_loop *g, struct block0 *b,
+				    const struct turn *t)
+{
+	uint32_t bucket = agent_bucket(&g->buckets, t->rows);
+
+	if (t->n == 0 || t->rows == 0)
+		return;
+	b->carried.stats.bucket_batches[bucket]++;
+	b->carried.stats.bucket_run_ns[bucket] += globaltimer_ns() - t->start_ns;
+}
+
 static __global__ void __launch_bounds__(GPU_BLOCK, 2)
 	turn(const __grid_constant__ struct gpu_loop g, uint32_t what, uint32_t turns,
 	     uint32_t before)
@@ -236,7 +263,7 @@ static __global__ void __launch_bounds__(GPU_BLOCK, 2)
 		early = quick_read_reply(&g);
 	if (threadIdx.x == 0) {
 		t.before = before;
-		t.stored = false;
+		t.stored = t.holding = false;
 	}
 	read_batch(&g, &t, &b);
 	if (blockIdx.x > 0) {
@@ -249,9 +276,13 @@ static __global__ void __launch_bounds__(GPU_BLOCK, 2)
 			help_gather(&g, &t);
 		return;
 	}
+	bool goes_on = !t.stopped;
+
 	if (threadIdx.x == 0) /* only thread 0 reads it */
 		t.answers_left = turns;
 	for (; turns > 0 && !t.stopped; turns--) {
+		if (what & GPU_SEND && threadIdx.x == 0)
+			count_bucket(&g, &b, &t);
 		if (what & GPU_SEND)
 			scatter_and_post(&g, &b, &t, early);
 		if (what & GPU_WAIT)
@@ -265,6 +296,8 @@ static __global__ void __launch_bounds__(GPU_BLOCK, 2)
 		__syncthreads();
 		store_carried(&g, &b, GPU_BLOCK);
 	}
+	if (what & GPU_CHOOSE && goes_on)
+		launch_chosen(&g, &t);
 	if (!(what & GPU_WAIT) && threadIdx.x == 0)
 		relaunch(&g, &t);
 }

@@ -52,14 +52,33 @@ static __device__ void parse_descriptor(const struct gpu_loop *g, const struct a
 		r->slot = GPU_NO_SLOT;
 }
 
+/* The stamp in the third quarter of a descriptor. */
+static __device__ uint32_t stamp_of(struct bytes16 third)
+{
+	return (uint32_t)third.high;
+}
+
 /* Read the descriptor again: these loads come after the mark, so they are not older than it. */
 static __device__ void reread_descriptor(const struct gpu_loop *g, const struct agent_link *link,
 					 struct gpu_request *r)
 {
 	const struct ring_descriptor *d = descriptor_at(link, r->sequence - 1);
 	struct bytes16 first = read_quarter(d, 0), second = read_quarter(d, 1);
+	struct bytes16 third = read_quarter(d, 2);
 
 	parse_descriptor(g, link, first, second, r);
+	/* If half of the descriptor was old, so was the stamp. */
+	r->waited_us = min(r->waited_us, ring_clock_waited(&link->clock, stamp_of(third),
+							   r->seen_ns / 1000, UINT32_MAX));
+}
+
+/* How long a request with stamp <sent_us> has waited that is seen <now>: no longer than since the last
+ * poll, which it was not there for. */
+static __device__ uint32_t waited_us(const struct block0 *b, const struct agent_link *link,
+				     uint32_t sent_us, uint64_t now)
+{
+	return ring_clock_waited(&link->clock, sent_us, now / 1000,
+				 (now - b->carried.last_poll) / 1000);
 }
 
 /*
@@ -164,11 +183,11 @@ static __device__ bool takes_request(const struct gpu_loop *g, const struct turn
 
 /* Make request <r> of the descriptor that four lanes have <seen>, on the lane that takes it
  * (<mine>); all lanes call it. False when it has no valid slot, so that nothing can answer it. */
-static __device__ bool make_request(const struct gpu_loop *g, const struct poll_lane *p,
-				    struct bytes16 seen, uint64_t now, bool mine,
-				    struct gpu_request *r)
+static __device__ bool make_request(const struct gpu_loop *g, const struct block0 *b,
+				    const struct poll_lane *p, struct bytes16 seen, uint64_t now,
+				    bool mine, uint32_t takers, struct gpu_request *r)
 {
-	uint32_t first_part = threadIdx.x & ~(QUARTERS - 1);
+	uint32_t first_part = threadIdx.x & ~(QUARTERS - 1), sent_us;
 	struct bytes16 first, second;
 	bool good = false;
 
@@ -176,7 +195,13 @@ static __device__ bool make_request(const struct gpu_loop *g, const struct poll_
 	first.high = __shfl_sync(ALL_LANES, seen.high, first_part);
 	second.low = __shfl_sync(ALL_LANES, seen.low, first_part + 1);
 	second.high = __shfl_sync(ALL_LANES, seen.high, first_part + 1);
+	sent_us = (uint32_t)__shfl_sync(ALL_LANES, seen.high, first_part + 2);
+	/* The last request of the link that is taken has waited least. */
+	if (mine && (takers & p->link_lanes) >> threadIdx.x == 1)
+		ring_clock_note(&p->link->clock, sent_us, now / 1000);
+	__syncwarp();
 	if (mine) {
+		r->waited_us = waited_us(b, p->link, sent_us, now);
 		r->sequence = seen.high;
 		r->seen_ns = now;
 		r->link = p->link_number;
@@ -192,7 +217,9 @@ static __device__ bool make_request(const struct gpu_loop *g, const struct poll_
 
 static __device__ uint32_t deadline_of(const struct gpu_request *r)
 {
-	return r->deadline_us != 0 ? r->deadline_us : UINT32_MAX;
+	return r->deadline_us == 0             ? UINT32_MAX
+	       : r->deadline_us > r->waited_us ? r->deadline_us - r->waited_us
+					       : 0;
 }
 
 /*
@@ -207,9 +234,11 @@ static __device__ void take_only(const struct gpu_loop *g, struct block0 *b, str
 {
 	struct agent_link *link = p->link;
 	struct bytes16 half[2];
+	uint32_t sent_us = (uint32_t)__shfl_sync(ALL_LANES, seen.high, lead - 1);
 	bool fits = announce_first(g, link, p->link_number, t, seen, lead, half);
 
 	if (threadIdx.x == lead) {
+		ring_clock_note(&link->clock, sent_us, now / 1000);
 		struct gpu_request r = {
 			.sequence = seen.high,
 			.seen_ns = now,
@@ -221,6 +250,7 @@ static __device__ void take_only(const struct gpu_loop *g, struct block0 *b, str
 			.reply = (uint32_t)(half[1].low >> 32),
 			.link = p->link_number,
 			.flags = (uint32_t)(half[0].high >> 32),
+			.waited_us = waited_us(b, link, sent_us, now),
 			.status = RING_OK,
 		};
 
@@ -309,7 +339,7 @@ static __device__ uint32_t poll_descriptors(const struct gpu_loop *g, struct blo
 		announce_first(g, p.link, p.link_number, t, seen, lead, half);
 	mine = takes_request(g, t, &p, there, mine);
 	takers = __ballot_sync(ALL_LANES, mine);
-	good = make_request(g, &p, seen, now, mine, &r);
+	good = make_request(g, b, &p, seen, now, mine, takers, &r);
 	add_requests(b, t, &p, &r, takers, good);
 	if (__any_sync(ALL_LANES,
 		       p.has_link && (there & p.link_lanes) == (MARK_LANES & p.link_lanes)))
@@ -438,7 +468,8 @@ static __device__ bool poll_until_batch(const struct gpu_loop *g, struct block0 
 
 static __device__ bool is_expired(const struct gpu_request *r)
 {
-	return r->deadline_us != 0 && globaltimer_ns() - r->seen_ns > r->deadline_us * 1000ull;
+	return r->deadline_us != 0 && globaltimer_ns() - r->seen_ns + r->waited_us * 1000ull >
+					      r->deadline_us * 1000ull;
 }
 
 /* Check that the client is still there and that the deadline has not passed. A request that may

@@ -107,6 +107,19 @@ static int check_pieces(struct loaded_model *m, char *error, size_t size)
 	return -EINVAL;
 }
 
+/* The sizes of batches of the open model. Where replies come in pieces, rows stay where they are
+ * from run to run, so all have one size. */
+static int check_buckets(struct loaded_model *m, char *error, size_t size)
+{
+	if (agent_model_steps(m->model) && m->shape.n_buckets > 0) {
+		snprintf(error, size,
+			 "n_buckets: its replies come in pieces; those have one size "
+			 "of batch");
+		return -EINVAL;
+	}
+	return agent_buckets_read(&m->buckets, &m->shape, error, size);
+}
+
 static int open_model(struct loaded_model *m, const char *arguments, uint32_t max_batch,
 		      char *error, size_t size)
 {
@@ -115,6 +128,8 @@ static int open_model(struct loaded_model *m, const char *arguments, uint32_t ma
 
 	if (ret == 0) {
 		ret = check_pieces(m, why, sizeof(why));
+		if (ret == 0)
+			ret = check_buckets(m, why, sizeof(why));
 		if (ret == 0)
 			ret = model_tensors_read(m, why, sizeof(why));
 		if (ret == 0)

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "description.h"
+#include "loop/buckets/buckets.h"
 #include "models/model.h"
 
 struct loaded_model {
@@ -15,6 +16,7 @@ struct loaded_model {
 	const struct agent_model *model;
 	void *state;
 	struct agent_model_shape shape;
+	struct agent_buckets buckets; /* sizes of its batches */
 	bool described; /* the model says what its tensors are */
 	struct model_description description;
 };
@@ -22,6 +24,8 @@ struct loaded_model {
 /* The first ABI that has step(), and the first one that has it on a GPU. */
 #define MODEL_STEP_ABI 4
 #define MODEL_ROWS_ABI 5
+/* The first ABI that has run_bucket(). */
+#define MODEL_BUCKETS_ABI 6
 
 /* Do its replies come in pieces? */
 static inline bool agent_model_steps(const struct agent_model *m)
@@ -33,6 +37,12 @@ static inline bool agent_model_steps(const struct agent_model *m)
 static inline bool agent_model_has_cuda_side(const struct agent_model *m)
 {
 	return m->capture != NULL && (!agent_model_steps(m) || m->abi >= MODEL_ROWS_ABI);
+}
+
+/* Does it tell batches of different sizes apart on a CPU? */
+static inline bool agent_model_has_buckets(const struct agent_model *m)
+{
+	return m->abi >= MODEL_BUCKETS_ABI && m->run_bucket != NULL;
 }
 
 /* Load the plug-in <name>, a path or a name in the models folder, and open it. 0, or -errno and

@@ -5,8 +5,9 @@
  * worker; batch_us, us per batch; sleep=1, the CPU sleeps for these times, as a host does beside
  * its GPU; fail_every=N, each N-th request gets an error; kernel=1, on a GPU a kernel copies the
  * request, as a model that computes something would, instead of sending the input; in_place=1, it
- * does so where requests and replies lie; datatype, the datatype of the one tensor that requests
- * and replies are, UINT8 if not given.
+ * does so where requests and replies lie; buckets=1, batches of 1, 2, 4 ... rows, each of which
+ * takes the time of all its rows, used or not; datatype, the datatype of the one tensor that
+ * requests and replies are, UINT8 if not given.
  */
 #include "models/arguments.h"
 #include "models/echo_cuda.h"
@@ -25,7 +26,7 @@
 #define ECHO_DATATYPE_SIZE   16
 
 struct echo {
-	uint32_t delay_us, batch_us, sleep, fail_every, kernel, in_place;
+	uint32_t delay_us, batch_us, sleep, fail_every, kernel, in_place, buckets;
 	uint32_t requests; /* since the last one that failed */
 	char datatype[ECHO_DATATYPE_SIZE];
 };
@@ -69,7 +70,7 @@ static int echo_open(const char *arguments, uint32_t max_batch, struct agent_mod
 {
 	uint32_t max_request = ECHO_REQUEST_DEFAULT, min_request = 0;
 	uint32_t delay_us = 0, batch_us = 0, asleep = 0, fail_every = 0, kernel = 0;
-	uint32_t in_place = 0;
+	uint32_t in_place = 0, buckets = 0;
 	char datatype[ARGUMENT_TEXT_SIZE] = "UINT8";
 	const struct argument table[] = {
 		{.key = "max_request", .number = &max_request, .min = 1, .max = ECHO_REQUEST_MAX},
@@ -80,6 +81,7 @@ static int echo_open(const char *arguments, uint32_t max_batch, struct agent_mod
 		{.key = "fail_every", .number = &fail_every, .max = UINT32_MAX},
 		{.key = "kernel", .number = &kernel, .max = 1},
 		{.key = "in_place", .number = &in_place, .max = 1},
+		{.key = "buckets", .number = &buckets, .max = 1},
 		{.key = "datatype", .text = datatype},
 	};
 	struct echo *echo;
@@ -109,6 +111,7 @@ static int echo_open(const char *arguments, uint32_t max_batch, struct agent_mod
 	echo->fail_every = fail_every;
 	echo->kernel = kernel;
 	echo->in_place = in_place;
+	echo->buckets = buckets;
 	/* One that is cut is no datatype either: the agent refuses it by name. */
 	snprintf(echo->datatype, sizeof(echo->datatype), "%.*s", ECHO_DATATYPE_SIZE - 1, datatype);
 	*shape = (struct agent_model_shape){
@@ -117,14 +120,17 @@ static int echo_open(const char *arguments, uint32_t max_batch, struct agent_mod
 		.max_reply = max_request,
 		.max_batch = max_batch,
 	};
+	if (buckets)
+		agent_model_offer_powers(shape);
 	*state = echo;
 	return 0;
 }
 
-static void echo_run(void *state, struct agent_model_item *items, uint32_t n)
+/* Answer <n> requests in a batch of <rows>. */
+static void echo_run_bucket(void *state, struct agent_model_item *items, uint32_t n, uint32_t rows)
 {
 	struct echo *echo = state;
-	uint64_t takes_ns = (echo->batch_us + (uint64_t)n * echo->delay_us) * 1000;
+	uint64_t takes_ns = (echo->batch_us + (uint64_t)rows * echo->delay_us) * 1000;
 
 	for (uint32_t i = 0; i < n; i++) {
 		memcpy(items[i].reply, items[i].request, items[i].request_length);
@@ -139,6 +145,11 @@ static void echo_run(void *state, struct agent_model_item *items, uint32_t n)
 		echo_sleep(takes_ns);
 	else
 		echo_work(takes_ns);
+}
+
+static void echo_run(void *state, struct agent_model_item *items, uint32_t n)
+{
+	echo_run_bucket(state, items, n, n);
 }
 
 /* No work to record: what was gathered is sent, unless a kernel is asked for. */
@@ -165,6 +176,9 @@ static int echo_capture(void *state, struct agent_model_gpu *gpu, char *error, s
 	}
 	if (echo->delay_us == 0 && echo->batch_us == 0)
 		return 0;
+	if (echo->buckets)
+		return echo_cuda_delay(gpu, echo->batch_us + gpu->max_batch * echo->delay_us, 0,
+				       error, error_size);
 	return echo_cuda_delay(gpu, echo->batch_us, echo->delay_us, error, error_size);
 }
 
@@ -191,4 +205,5 @@ const struct agent_model agent_model = {
 	.close = echo_close,
 	.capture = echo_capture,
 	.describe = echo_describe,
+	.run_bucket = echo_run_bucket,
 };

@@ -5,9 +5,10 @@
  * `pkg-config --variable=modelsdir doorbell-model` prints the folder for plug-ins. The agent loads
  * one with --model PATH, or with --model NAME when NAME.so is in that folder, opens it once, and
  * calls run() from its loop with the batches of requests that it gathered. A model whose replies
- * come in pieces has step() in its place. A model that also runs on a GPU has capture(), which is
- * called once and records its work into the loop's graph; run() and step() are not called then. A
- * model with step() gets there a word per row, which says what its row holds (enum agent_row).
+ * come in pieces has step() in its place. A model that also runs on a GPU has capture(), which
+ * records its work into the loop's graph, once for every size of batch that the model offers; run()
+ * and step() are not called then. A model with step() gets there a word per row, which says what
+ * its row holds (enum agent_row).
  */
 #ifndef AGENT_MODEL_H
 #define AGENT_MODEL_H
@@ -16,9 +17,12 @@
 #include <stdint.h>
 
 /* Plug-ins of ABI 2, which has no describe(), of ABI 3, which has no step(), and of ABI 4, whose
- * step() runs on CPUs only and which cannot work in place, are loaded, too. */
-#define AGENT_MODEL_ABI    5
+ * step() runs on CPUs only and which cannot work in place, and of ABI 5, whose batches have one
+ * size, are loaded, too. */
+#define AGENT_MODEL_ABI    6
 #define AGENT_MODEL_SYMBOL "agent_model"
+
+#define AGENT_MODEL_BUCKETS_MAX 7 /* sizes of batches below max_batch: 1, 2, 4 ... 64 */
 
 /* The sizes of an opened model; fixed for its life. */
 struct agent_model_shape {
@@ -29,6 +33,14 @@ struct agent_model_shape {
 	/* of a reply, its end included, if step() makes it: up to AGENT_MODEL_PIECES_MAX; 0: that
 	 */
 	uint32_t max_pieces;
+	/*
+	 * Sizes of batches that cost less than one of max_batch, in rows: 1 or more, each larger
+	 * than the one before it and less than max_batch. The agent runs the smallest one that has
+	 * room for the requests in hand, max_batch included. 0 sizes: each batch costs what its
+	 * requests need, or all cost the same. Not with step().
+	 */
+	uint32_t n_buckets;
+	uint32_t bucket[AGENT_MODEL_BUCKETS_MAX];
 };
 #define AGENT_MODEL_PIECES_MAX 4096
 
@@ -76,6 +88,9 @@ enum agent_row {
  */
 struct agent_model_gpu {
 	void *stream; /* cudaStream_t, being captured on the current device */
+	/* Rows of the batches for which this is recorded. Where the model offers several sizes, it
+	 * is called for each of them, and leaves all fields but <output> and <output_stride> the
+	 * same: a request is copied to its row before the size of its batch is known. */
 	uint32_t max_batch;
 	const uint32_t *rows; /* how many requests the batch has */
 	uint32_t *lengths;    /* bytes of each request; read only */
@@ -148,6 +163,15 @@ struct agent_model_description {
 	struct agent_model_tensor output[AGENT_MODEL_TENSORS_MAX];
 };
 
+/* A request that a model can answer, for a first try before the worker serves. */
+struct agent_model_sample {
+	const void *request;
+	uint32_t request_length;
+	/* The reply, byte for byte; NULL: any that is no error and has no NaN. */
+	const void *reply;
+	uint32_t reply_length;
+};
+
 struct agent_model {
 	uint32_t abi;     /* AGENT_MODEL_ABI */
 	const char *name; /* the model's name in the load balancer's configuration */
@@ -182,7 +206,28 @@ struct agent_model {
 	 * time.
 	 */
 	void (*step)(void *state, struct agent_model_turn *turns, uint32_t n);
+	/*
+	 * In place of run() where shape.n_buckets is not 0: answer a batch of <rows> rows, one of
+	 * the model's sizes, whose first <n> have requests; the smallest size for <n>. NULL: run()
+	 * is called.
+	 */
+	void (*run_bucket)(void *state, struct agent_model_item *items, uint32_t n, uint32_t rows);
+	/*
+	 * Fill <sample>, which is all zeroes; its bytes must live as long as <state>. The worker
+	 * does not serve unless the model answers it. NULL, or no request: zeros of the least
+	 * length are asked for, which a model of requests of any length may refuse.
+	 */
+	void (*sample)(const void *state, struct agent_model_sample *sample);
 };
+
+/* Offer batches of 1, 2, 4 ... rows below shape->max_batch. For open(). */
+static inline void agent_model_offer_powers(struct agent_model_shape *shape)
+{
+	shape->n_buckets = 0;
+	for (uint32_t rows = 1;
+	     rows < shape->max_batch && shape->n_buckets < AGENT_MODEL_BUCKETS_MAX; rows *= 2)
+		shape->bucket[shape->n_buckets++] = rows;
+}
 
 #ifdef __cplusplus
 extern "C" {

@@ -17,9 +17,11 @@ import ctypes
 import os
 import re
 import signal
+import sys
 import threading
 
 BATCH_MAX = 128  # of the loop on a GPU
+BUCKETS_MAX = 7  # sizes of batches below the largest
 WARM_UPS = 3
 MB = 1 << 20
 TENSORS_MAX, RANK_MAX, NAME_MAX = 16, 8, 63  # of a description
@@ -50,26 +52,47 @@ class Description(ctypes.Structure):
                 ("output", TensorSpec * TENSORS_MAX)]
 
 
+class Smaller(ctypes.Structure):
+    """struct doorbell_smaller."""
+    _fields_ = [("graph", ctypes.c_void_p), ("output", ctypes.c_void_p),
+                ("batch", ctypes.c_uint32)]
+
+
 class Graph(ctypes.Structure):
     """struct doorbell_graph."""
     _fields_ = [("graph", ctypes.c_void_p), ("input", ctypes.c_void_p),
                 ("output", ctypes.c_void_p), ("request_bytes", ctypes.c_uint32),
                 ("reply_bytes", ctypes.c_uint32), ("batch", ctypes.c_uint32),
-                ("gpu", ctypes.c_int32), ("description", ctypes.POINTER(Description))]
+                ("gpu", ctypes.c_int32), ("description", ctypes.POINTER(Description)),
+                ("smaller", ctypes.POINTER(Smaller)), ("n_smaller", ctypes.c_uint32),
+                ("sample", ctypes.c_char_p)]
 
 
 class Captured:
-    """A module as a CUDA graph, with the tensors that keep the graph's memory alive."""
+    """A module as a CUDA graph, with the tensors that keep the graph's memory alive. <smaller>: the
+    same for smaller batches, in the order of their sizes, each of which is a (graph, outputs)."""
 
-    def __init__(self, graph, inputs, outputs):
-        self.graph, self.inputs, self.outputs = graph, inputs, outputs
+    def __init__(self, graph, inputs, outputs, smaller=(), memory=0, sample=None):
+        self.graph, self.inputs, self.outputs, self.smaller = graph, inputs, outputs, smaller
+        self.sample = sample  # bytes of a request that the module can answer
+        self.memory = memory  # bytes of the GPU that capturing has taken
+
+    def sizes(self):
+        """A line that says which batches there are graphs for, and what they have taken."""
+        sizes = [outputs.shape[0] for _, outputs in self.smaller] + [self.outputs.shape[0]]
+        return (f"graphs for batches of {', '.join(map(str, sizes))}; memory of the GPU: "
+                f"{self.memory / 2**20:.0f} MiB")
 
     def describe(self, description=None):
         """As the agent takes it; what it points to stays as long as the result does."""
+        smaller = (Smaller * len(self.smaller))(
+            *[Smaller(graph.raw_cuda_graph(), outputs.data_ptr(), outputs.shape[0])
+              for graph, outputs in self.smaller])
         return Graph(self.graph.raw_cuda_graph(), self.inputs.data_ptr(), self.outputs.data_ptr(),
                      row_bytes(self.inputs), row_bytes(self.outputs), self.inputs.shape[0],
                      self.inputs.device.index,
-                     None if description is None else ctypes.pointer(description))
+                     None if description is None else ctypes.pointer(description),
+                     smaller, len(smaller), self.sample)
 
 
 def row_bytes(tensor):
@@ -117,6 +140,19 @@ def check_output(output, rows, device):
         raise Error("the module's output is empty")
 
 
+def check_buckets(buckets, max_batch):
+    """The sizes of batches below max_batch, in their order. None: 1, 2, 4 ..."""
+    if buckets is None:
+        return [1 << i for i in range(max_batch.bit_length()) if 1 << i < max_batch]
+    sizes = sorted(set(buckets) - {max_batch})
+    if any(not isinstance(rows, int) or not 1 <= rows < max_batch for rows in sizes):
+        raise Error(f"buckets={list(buckets)}: each is a size of batch from 1 to max_batch, "
+                    f"{max_batch}")
+    if len(sizes) > BUCKETS_MAX:
+        raise Error(f"buckets={list(buckets)}: give {BUCKETS_MAX} sizes below max_batch at most")
+    return sizes
+
+
 def is_tensor(thing):
     return all(hasattr(thing, a) for a in ("data_ptr", "is_contiguous", "shape", "device"))
 
@@ -158,8 +194,28 @@ def description(inputs, outputs, input_name="input0", output_name="output0", ver
 
 # --- the graph ----------------------------------------------------------------------------------
 
-def capture(module, example, max_batch=1):
-    """<module> for batches of <max_batch> rows like <example>'s, as a CUDA graph.
+def capture_batch(module, inputs, stream, pool=None):
+    """(graph, outputs) of <module> for the batch <inputs>."""
+    import torch
+
+    with torch.cuda.stream(stream):
+        for _ in range(WARM_UPS):
+            check_output(module(inputs), inputs.shape[0], inputs.device)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph(keep_graph=True)
+    try:
+        with torch.cuda.graph(graph, pool=pool, stream=stream):
+            outputs = module(inputs)
+    except RuntimeError as error:
+        raise Error(f"the module cannot be captured as a CUDA graph: {error}") from error
+    check_output(outputs, inputs.shape[0], inputs.device)
+    torch.cuda.synchronize()
+    return graph, outputs
+
+
+def capture(module, example, max_batch=1, buckets=()):
+    """<module> for batches of <max_batch> rows like <example>'s, as a CUDA graph; and for the smaller
+    batches that <buckets> names, which share its input and, as one runs at a time, its memory.
 
     Running the module here loads all its kernels: loading one later would wait for the loop's
     kernel, which never ends.
@@ -168,24 +224,20 @@ def capture(module, example, max_batch=1):
 
     check_example(example, max_batch)
     check_module(module, example.device)
+    sizes = check_buckets(buckets, max_batch)
     with torch.cuda.device(example.device), torch.no_grad():
+        before = torch.cuda.memory_reserved()
         repeats = -(-max_batch // example.shape[0])
         inputs = torch.cat([example] * repeats)[:max_batch].contiguous()
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            for _ in range(WARM_UPS):
-                check_output(module(inputs), max_batch, example.device)
-        torch.cuda.synchronize()
-        graph = torch.cuda.CUDAGraph(keep_graph=True)
-        try:
-            with torch.cuda.graph(graph, stream=stream):
-                outputs = module(inputs)
-        except RuntimeError as error:
-            raise Error(f"the module cannot be captured as a CUDA graph: {error}") from error
-        check_output(outputs, max_batch, example.device)
-        torch.cuda.synchronize()
-    return Captured(graph, inputs, outputs)
+        graph, outputs = capture_batch(module, inputs, stream)
+        # The largest has made the pool as large as it gets.
+        smaller = [capture_batch(module, inputs[:rows], stream, graph.pool())
+                   for rows in reversed(sizes)]
+        memory = torch.cuda.memory_reserved() - before
+        sample = bytes(inputs[0].contiguous().view(-1).view(torch.uint8).cpu().numpy())
+    return Captured(graph, inputs, outputs, smaller[::-1], memory, sample)
 
 
 def reserved(example):
@@ -287,14 +339,16 @@ def budget_left(budget_mb, taken_bytes, gpu):
 
 
 def serve(module, example, *, lb, device, address, name=None, model=None, max_batch=1,
-          input_name="input0", output_name="output0", version="1", library=None,
+          buckets=None, input_name="input0", output_name="output0", version="1", library=None,
           gpu_memory_mb=None, **options):
     """Serve <module> until Ctrl-C or SIGTERM, or until an operator drains the worker.
 
     <example> is an input as the module takes it: a batch, on the GPU; its shape behind the first
     dimension and its type are every request's. <model> is what services call it, by default the
     module's class in lower case. <input_name>, <output_name> and <version> describe it to clients,
-    with the types and shapes of its tensors. <lb>, <device>, <address>, <name> and all other options
+    with the types and shapes of its tensors. <buckets>: sizes of batches below max_batch that get
+    a graph of their own, by default 1, 2, 4 ...; the smallest that has room for the requests in hand
+    runs. Libraries may round otherwise in batches of other sizes: buckets=() keeps one size. <lb>, <device>, <address>, <name> and all other options
     are those of doorbell-agent: batch_timeout_us=50, engine="verbs", no_hugepages=True. Once in a
     process. <gpu_memory_mb>: more of the GPU's memory than that neither PyTorch, with this module, nor
     the agent may have taken.
@@ -303,10 +357,12 @@ def serve(module, example, *, lb, device, address, name=None, model=None, max_ba
     words = command_line(lb=lb, device=device, address=address, name=name, model=model,
                          max_batch=max_batch, **options)
     check_names(input_name, output_name, version)
+    check_buckets(buckets, max_batch)
     if gpu_memory_mb is not None:
         budget_left(gpu_memory_mb, 0, None)
     agent = load_library(library)
-    captured = capture(module, example, max_batch)
+    captured = capture(module, example, max_batch, buckets)
+    print(f"doorbell_agent: {captured.sizes()}", file=sys.stderr, flush=True)
     if gpu_memory_mb is not None:
         words += command_line(gpu_memory_mb=budget_left(gpu_memory_mb, reserved(example), example.device.index))[1:]
     graph = captured.describe(description(captured.inputs, captured.outputs, input_name,

@@ -327,6 +327,7 @@ static int large_announce(struct edge *e, struct edge_large *l, struct flow *flo
 		.service = r->service,
 		.flow = c->handle,
 		.deadline_us = lcore_deadline_us(lc, config, r->deadline),
+		.sent_us = lcore_sent_us(lc),
 		.flags = l->has_crc ? RING_HAS_CRC : 0,
 		.crc32 = l->crc,
 	};

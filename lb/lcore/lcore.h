@@ -98,6 +98,7 @@ struct lcore {
 	struct mailbox mailbox;       /* calls of the control thread */
 	struct sleeper sleeper;
 	uint64_t next_housekeeping, next_relax; /* TSC */
+	uint64_t clock_tsc, clock_us; /* one instant, as the TSC and as CLOCK_MONOTONIC say it */
 	unsigned int idle_polls;
 	uint16_t n_links, n_dirty, n_active;
 	uint16_t first_waiting; /* service whose queue is served first */
@@ -188,6 +189,16 @@ static inline uint32_t lcore_deadline_us(const struct lcore *lc,
 		return limit;
 	left = deadline > lc->now ? (deadline - lc->now) * 1000 / lc->lb->tsc_per_ms : 1;
 	return RTE_MAX(RTE_MIN(left, limit), UINT64_C(1));
+}
+
+/* The stamp of requests that are sent in this iteration: us of CLOCK_MONOTONIC, never 0. The TSC's
+ * rate is known too roughly to count by it for long: workers compare stamps that are minutes apart.
+ */
+static inline uint32_t lcore_sent_us(const struct lcore *lc)
+{
+	int64_t ticks = (int64_t)(lc->now - lc->clock_tsc);
+
+	return (uint32_t)(lc->clock_us + ticks * 1000 / (int64_t)lc->lb->tsc_per_ms) | 1;
 }
 
 /* The service's pick table, valid for this iteration. NULL: the service has had no workers yet; one

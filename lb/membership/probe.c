@@ -53,6 +53,7 @@ static void send_probe(void *lcore, void *argument)
 		.length = order->bytes,
 		.service = order->service,
 		.deadline_us = config->request_timeout_ms * 1000,
+		.sent_us = lcore_sent_us(lc),
 	};
 	uint32_t slot = link_next_slot(link);
 	struct rte_mbuf *m = probe_packet(lc, order->bytes);

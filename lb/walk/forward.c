@@ -74,7 +74,7 @@ void forward_assign(struct lcore *lc, struct burst *b)
 	}
 }
 
-static void forward_send_one(struct lcore *lc, struct burst *b, unsigned int i)
+static void forward_send_one(struct lcore *lc, struct burst *b, unsigned int i, uint32_t sent_us)
 {
 	struct rte_mbuf *m = b->packet[i];
 	struct link *link = b->link[i];
@@ -85,6 +85,7 @@ static void forward_send_one(struct lcore *lc, struct burst *b, unsigned int i)
 		.service = service,
 		.flow = b->handle[i],
 		.deadline_us = lcore_deadline_us(lc, config, b->deadline[i]),
+		.sent_us = sent_us,
 	};
 	bool kept = config->replay != 0 && replay_keep(lc, link, b, i);
 	uint32_t slot = link_next_slot(link);
@@ -113,9 +114,11 @@ static void forward_send_one(struct lcore *lc, struct burst *b, unsigned int i)
 
 void forward_send(struct lcore *lc, struct burst *b)
 {
+	uint32_t sent_us = b->n > 0 ? lcore_sent_us(lc) : 0; /* a division per burst */
+
 	for (unsigned int i = 0; i < b->n; i++)
 		if (likely(b->link[i] != NULL))
-			forward_send_one(lc, b, i);
+			forward_send_one(lc, b, i, sent_us);
 	if (unlikely(lc->trace != NULL))
 		trace_sent(lc, b);
 }

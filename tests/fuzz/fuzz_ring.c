@@ -103,6 +103,8 @@ static void run(struct ring *r, const uint8_t *data, size_t size)
 		.max_request = r->max_request,
 	};
 
+	struct ring_clock clock = {0};
+
 	for (; size >= step; data += step, size -= step) {
 		struct ring_descriptor d;
 		struct intake in;
@@ -115,6 +117,9 @@ static void run(struct ring *r, const uint8_t *data, size_t size)
 		if (!taken)
 			continue;
 		check_request(r, &d, &in, data[0]);
+		ring_clock_note(&clock, in.sent_us, r->position);
+		require(ring_clock_waited(&clock, in.sent_us, r->position, data[0]) <= data[0],
+			"older than the last look at the ring");
 		r->position++;
 	}
 }

@@ -103,6 +103,7 @@ static int start_loop(struct rig *rig, char *error, size_t size)
 		.shape = *shape,
 		.max_reply = p->max_reply == 0 ? shape->max_reply : p->max_reply,
 		.max_batch = shape->max_batch,
+		.buckets = rig->model.buckets,
 		.max_pieces = shape->max_pieces,
 		.batch_timeout_us = p->batch_timeout_us,
 		.heartbeat_ms = p->heartbeat_ms,

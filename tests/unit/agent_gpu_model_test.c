@@ -12,7 +12,7 @@ static void step(void *state, struct agent_model_turn *turns, uint32_t n)
 static const struct agent_model whole = {.abi = AGENT_MODEL_ABI, .name = "whole"},
 				in_pieces = {
 					.abi = AGENT_MODEL_ABI, .name = "pieces", .step = step};
-static uint32_t words[6];
+static uint32_t words[8];
 static struct agent_model_gpu given, left;
 static char why[256];
 
@@ -72,4 +72,29 @@ Test(agent_gpu_model, pieces_need_words_of_rows_and_work)
 	left.row_more = &words[3];
 	cr_expect_eq(check(&in_pieces, 0), -EINVAL);
 	cr_expect_not_null(strstr(why, "capture() has recorded nothing"), "%s", why);
+}
+
+Test(agent_gpu_model, sizes_of_batches_share_all_but_the_output)
+{
+	struct agent_model_gpu first;
+
+	give(&whole);
+	first = left;
+	left.max_batch = 2;
+	left.output = &words[6];
+	left.output_stride = 8;
+	cr_expect_eq(gpu_model_same(&first, &left, why, sizeof(why)), 0, "%s", why);
+	left.input_stride++;
+	cr_expect_eq(gpu_model_same(&first, &left, why, sizeof(why)), -EINVAL);
+	cr_expect_not_null(strstr(why, "another input for batches of 2"), "%s", why);
+	left = first;
+	left.reply_length++;
+	cr_expect_eq(gpu_model_same(&first, &left, why, sizeof(why)), -EINVAL);
+	left = first;
+	left.statuses = (int32_t *)&words[7];
+	cr_expect_eq(gpu_model_same(&first, &left, why, sizeof(why)), -EINVAL);
+	left = first;
+	left.in_place = 1;
+	cr_expect_eq(gpu_model_same(&first, &left, why, sizeof(why)), -EINVAL);
+	cr_expect_not_null(strstr(why, "only output and output_stride may differ"), "%s", why);
 }

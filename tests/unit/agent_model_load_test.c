@@ -102,10 +102,10 @@ Test(model_load, a_plug_in_of_abi_2_is_loaded_and_undescribed)
 Test(model_load, other_abis_are_refused_by_number)
 {
 	cr_assert_eq(load(PLUGIN_ABI1), -EINVAL);
-	cr_expect_not_null(strstr(error, "has ABI 1, this agent takes 2 to 5; build it against"),
+	cr_expect_not_null(strstr(error, "has ABI 1, this agent takes 2 to 6; build it against"),
 			   "%s", error);
-	cr_assert_eq(load(PLUGIN_ABI6), -EINVAL);
-	cr_expect_not_null(strstr(error, "has ABI 6, this agent takes 2 to 5"), "%s", error);
+	cr_assert_eq(load(PLUGIN_ABI7), -EINVAL);
+	cr_expect_not_null(strstr(error, "has ABI 7, this agent takes 2 to 6"), "%s", error);
 }
 
 static void no_step(void *state, struct agent_model_turn *turns, uint32_t n)
@@ -296,4 +296,77 @@ Test(describe, faults_name_the_field)
 	says.n_inputs = 0;
 	expect_refused(&model_of_test,
 		       "model 'sayer': its description: inputs: 0 tensors; use 1 to 16");
+}
+
+/* --- sizes of batches ------------------------------------------------------------------------- */
+
+static struct agent_model_shape offered;
+
+static int offer(const char *arguments, uint32_t max_batch, struct agent_model_shape *shape,
+		 void **state, char *why, size_t size)
+{
+	*shape = offered;
+	*state = NULL;
+	return 0;
+}
+
+static void no_run(void *state, struct agent_model_item *items, uint32_t n)
+{
+}
+
+static void no_close(void *state)
+{
+}
+
+static int open_offer(void)
+{
+	static struct agent_model with_sizes = {.abi = AGENT_MODEL_ABI, .name = "sizes"};
+
+	with_sizes.open = offer;
+	with_sizes.run = no_run;
+	with_sizes.close = no_close;
+	offered.max_request = offered.max_reply = 64;
+	return agent_model_open(&model, &with_sizes, "", 8, error, sizeof(error));
+}
+
+Test(model_load, sizes_of_batches_end_with_the_largest)
+{
+	offered = (struct agent_model_shape){.max_batch = 8, .n_buckets = 2, .bucket = {1, 3}};
+	cr_assert_eq(open_offer(), 0, "%s", error);
+	cr_expect_eq(model.buckets.n, 3);
+	cr_expect_eq(model.buckets.rows[1], 3);
+	cr_expect_eq(model.buckets.rows[2], 8);
+	for (uint32_t n = 1; n <= 8; n++)
+		cr_expect_eq(model.buckets.rows[agent_bucket(&model.buckets, n)], n == 1   ? 1
+										  : n <= 3 ? 3
+											   : 8);
+	agent_buckets_cut(&model.buckets, 3);
+	cr_expect_eq(model.buckets.n, 2);
+	cr_expect_eq(model.buckets.rows[1], 3);
+	agent_buckets_cut(&model.buckets, 2);
+	cr_expect_eq(model.buckets.rows[1], 2);
+
+	offered = (struct agent_model_shape){.max_batch = 128};
+	agent_model_offer_powers(&offered);
+	cr_assert_eq(open_offer(), 0, "%s", error);
+	cr_expect_eq(model.buckets.n, AGENT_BUCKETS_MAX);
+	cr_expect_eq(model.buckets.rows[6], 64);
+}
+
+Test(model_load, sizes_of_batches_that_make_no_sense_are_refused)
+{
+	static const struct agent_model_shape wrong[] = {
+		{.max_batch = 8, .n_buckets = 1, .bucket = {8}},
+		{.max_batch = 8, .n_buckets = 1, .bucket = {0}},
+		{.max_batch = 8, .n_buckets = 2, .bucket = {2, 2}},
+		{.max_batch = 8, .n_buckets = AGENT_MODEL_BUCKETS_MAX + 1},
+	};
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		offered = wrong[i];
+		cr_expect_eq(open_offer(), -EINVAL, "%zu", i);
+		cr_expect_not_null(strstr(error, "model 'sizes': "), "%s", error);
+	}
+	cr_expect_not_null(strstr(error, "n_buckets: 8 is too many; offer 7 or fewer"), "%s",
+			   error);
 }

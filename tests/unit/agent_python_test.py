@@ -107,6 +107,15 @@ class Refusals(unittest.TestCase):
                      Tensor(8, 10, device="cpu"), 8, "cuda:0")
         self.refuses("float, not a tensor", doorbell_agent.check_output, 1.0, 8, "cuda:0")
 
+    def test_sizes_of_batches(self):
+        sizes = doorbell_agent.check_buckets
+        self.assertEqual([sizes(None, n) for n in (1, 2, 6, 8)], [[], [1], [1, 2, 4], [1, 2, 4]])
+        self.assertEqual(sizes(None, 128), [1, 2, 4, 8, 16, 32, 64])
+        self.assertEqual((sizes((), 8), sizes([8, 3, 1, 3], 8)), ([], [1, 3]))
+        self.refuses("from 1 to max_batch, 8", sizes, [9], 8)
+        self.refuses("from 1 to max_batch, 8", sizes, [0], 8)
+        self.refuses("7 sizes below max_batch", sizes, range(1, 9), 9)
+
     def test_a_row_is_what_lies_behind_the_first_dimension(self):
         self.assertEqual(doorbell_agent.row_bytes(Tensor(8, 3, 224, 224)), 602112)
 
@@ -186,6 +195,18 @@ class Serving(unittest.TestCase):
                 self.serve(Agent(), input_name="two words")
         run.assert_not_called()
 
+    def test_bad_sizes_are_refused_before_anything_is_captured(self):
+        with mock.patch.object(doorbell_agent, "run_until_stopped") as run:
+            with self.assertRaisesRegex(doorbell_agent.Error, "from 1 to max_batch, 4"):
+                self.serve(Agent(), max_batch=4, buckets=[5])
+        run.assert_not_called()
+
+    def test_the_memory_of_all_sizes_is_said(self):
+        captured = doorbell_agent.Captured(None, Tensor(8, 784), Tensor(8, 10),
+                                           [(None, Tensor(2, 10))], 3 << 20)
+        self.assertEqual(captured.sizes(),
+                         "graphs for batches of 2, 8; memory of the GPU: 3 MiB")
+
 
 class Descriptions(unittest.TestCase):
     def test_types_have_kserves_names(self):
@@ -228,13 +249,14 @@ class Descriptions(unittest.TestCase):
         graph.raw_cuda_graph.return_value = 0x1000
         inputs, outputs = Tensor(8, 3, 224), Tensor(8, 10, dtype="torch.int8")
         inputs.device = mock.Mock(index=3)
-        captured = doorbell_agent.Captured(graph, inputs, outputs)
+        captured = doorbell_agent.Captured(graph, inputs, outputs, [(graph, Tensor(2, 10))])
         told = captured.describe(doorbell_agent.description(inputs, outputs, "image", "out", "2.0"))
         text = ctypes.create_string_buffer(512)
         ctypes.CDLL(GRAPH_TEXT).graph_text(ctypes.byref(told), text, ctypes.c_size_t(len(text)))
         self.assertEqual(text.value.decode(),
-                         "graph 0x1000 2688 40 8 gpu 3 version 2.0 platform pytorch batch 1 "
+                         "graph 0x1000 2688 40 8 gpu 3 smaller 0x1000 2 version 2.0 platform pytorch batch 1 "
                          "in image FP32 -1 3 224 out out INT8 -1 10")
+        captured = doorbell_agent.Captured(graph, inputs, outputs)
         ctypes.CDLL(GRAPH_TEXT).graph_text(ctypes.byref(captured.describe()), text,
                                            ctypes.c_size_t(len(text)))
         self.assertEqual(text.value.decode(), "graph 0x1000 2688 40 8 gpu 3 undescribed")

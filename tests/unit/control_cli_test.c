@@ -19,6 +19,12 @@ static void serve(void)
 	struct worker *worker = fake_lb_worker(f.lb, "gpu0"), *busy = fake_lb_worker(f.lb, "gpu1");
 	struct worker *hung = fake_lb_worker(f.lb, "hung");
 
+	worker->report = (struct worker_report){
+		.n_sizes = 2,
+		.size = {{1, 40, 32000}, {8, 5, 8000}},
+		.has_gpu = true,
+		.gpu = {.temperature = 91, .notice = "hot"},
+	};
 	fake_lb_described(f.lb, "opt0", "gpt", "3");
 	for (uint32_t n = 0; n < 2500; n++)
 		fake_lb_flow(f.lb, n % 2, n, 0, worker)->requests_low = n;
@@ -92,6 +98,10 @@ static const struct row rows[] = {
 	{"workers list --json", 0, "\"name\": \"gpu0\",\n"},
 	{"workers show gpu0", 0, "\ncnps received     17\nrate, Mbit/s      1000\n"},
 	{"workers show gpu0 --json", 0, "\"rate_mbit\": 1000"},
+	{"workers show gpu0", 0, "\nGPU degrees C     91\n"},
+	{"workers show gpu0", 0, "\nGPU notice        hot\n"},
+	{"workers show gpu0", 0, "\nbatches by size   1=40,8=5\n"},
+	{"workers show gpu0 --json", 0, "\"8\": 1600"},
 	{"workers show gpu0", 0, "mean wait         15 us\n"},
 	{"workers show nobody", 1,
 	 "doorbell: no worker 'nobody'; 'doorbell workers list' has them all\n"},
@@ -99,6 +109,15 @@ static const struct row rows[] = {
 	{"workers drain --no-wait gpu1", 0, "worker gpu1: draining\n"},
 	{"workers drain gpu1", 0, "worker gpu1: drained\n"},
 	{"workers resume gpu1", 0, "worker gpu1: resumed, active\n"},
+	{"workers resume gpu1", 0, "worker gpu1: resumed, "},
+	{"workers replace gpu1 nobody --timeout 1", 1,
+	 "doorbell: worker 'nobody' is not registered; 'gpu1' goes on\n"},
+	{"workers replace gpu1 opt0", 1,
+	 "doorbell: worker 'opt0' has model 'gpt', and 'gpu1' has 'llama'\n"},
+	{"workers replace nobody gpu1", 1, "doorbell: no worker 'nobody'"},
+	{"workers replace gpu1 gpu1", 2, "workers replace: give two workers"},
+	{"workers replace gpu1", 2, "workers replace: "},
+	{"workers replace gpu1 hung", 0, "worker gpu1: drained\n"},
 	{"workers drain hung --timeout 1", 3, "worker hung: draining, with 5 requests in hand\n"},
 	{"workers forget hung", 0, "worker hung: nothing is set for it any more, active\n"},
 	{"workers drain gpu1", 0, "worker gpu1: drained\n"},
@@ -259,7 +278,8 @@ static const struct row rows[] = {
 	 "version, "
 	 "doctor, bench, size\n"},
 	{"workers", 2,
-	 "verbs are: list, show NAME, drain NAME, resume NAME, assign NAME, release NAME, table, "
+	 "verbs are: list, show NAME, drain NAME, replace OLD, resume NAME, assign NAME, release "
+	 "NAME, table, "
 	 "refused, set NAME weight=N, settings, forget NAME\n"},
 	{"workers kill gpu0", 2, "workers has no verb 'kill'; verbs are: list, show NAME, drain"},
 	{"workers list --socket", 2, "--socket: give a value: --socket PATH"},
@@ -468,9 +488,10 @@ static char *complete(const char *words)
 static const struct {
 	const char *words, *offers;
 } completions[] = {
-	{"doorbell wor",
-	 "workers workers workers workers workers workers workers workers workers workers workers"},
-	{"doorbell --json workers \"\"", "list show drain resume assign release table refused set settings forget"},
+	{"doorbell wor", "workers workers workers workers workers workers workers workers workers "
+			 "workers workers workers"},
+	{"doorbell --json workers \"\"",
+	 "list show drain replace resume assign release table refused set settings forget"},
 	{"doorbell workers show \"\"", "gpu0 gpu1 hung opt0"},
 	{"doorbell services show v", "vision"},
 	{"doorbell models show g", "gpt"},
@@ -620,8 +641,13 @@ static struct documented *find_field(const char *command, const char *path)
 /* True if members of the object at <path> are names of things: the reference has <> for those. */
 static bool has_names(const char *path)
 {
-	static const char *const maps[] = {"reasons", "lcores[].stages", "lcores[].drops",
-					   "notices_by_code", "services[].latency"};
+	static const char *const maps[] = {"reasons",
+					   "lcores[].stages",
+					   "lcores[].drops",
+					   "notices_by_code",
+					   "services[].latency",
+					   "worker.batches",
+					   "worker.batch_run_us"};
 
 	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
 		if (strcmp(path, maps[i]) == 0)
@@ -674,6 +700,7 @@ static const struct {
 	{"workers list", ""},
 	{"workers show", "gpu0"},
 	{"workers drain", "--no-wait gpu0"},
+	{"workers replace", "gpu0 gpu1"},
 	{"workers settings", ""},
 	{"workers forget", "gpu0"},
 	{"workers resume", "gpu0"},

@@ -199,7 +199,7 @@ static const struct row agent_rows[] = {
 	{CALL("agent.hello", "{\"version\":3,\"model\":\"llama\",\"address\":\"10.9.0.2\"}"),
 	 "{\"n_lcores\": 2, \"path_mtu\": 1024, \"address\": \"10.9.0.2\", \"max_request\": 1472, "
 	 "\"max_reply\": 1472, \"worker_timeout_ms\": 500, \"ack_timeout\": 14, "
-	 "\"retry_count\": 7, \"describe\": true}"},
+	 "\"retry_count\": 7, \"describe\": true, \"report\": true}"},
 	{CALL("agent.hello",
 	      "{\"version\":3,\"model\":\"llama\",\"address\":\"10.9.0.2\",\"min_request\":1473}"),
 	 "-32002, \"message\": \"min_request: 1473 are more than 1472"},

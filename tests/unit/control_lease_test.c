@@ -109,6 +109,41 @@ Test(control_lease, an_agent_that_does_not_renew_is_not_heard_until_it_does)
 	tear_down();
 }
 
+#define RENEW(report)                                                                              \
+	"{\"jsonrpc\":\"2.0\",\"id\":8,\"method\":\"agent.renew\",\"params\":{\"report\":" report  \
+	"}}"
+
+/* A report replaces the one before it, unless some of it is wrong. */
+Test(control_lease, a_report_is_kept_and_a_wrong_one_is_refused_by_name)
+{
+	int fd = serving(ONE);
+
+	fixture_send(fd,
+		     RENEW("{\"batches\":[{\"rows\":1,\"batches\":7,\"run_us\":700},{\"rows\":8,"
+			   "\"batches\":2,\"run_us\":900}],\"gpu\":{\"temperature\":91,"
+			   "\"notice\":\"too \\\"hot\\\"\"}}"));
+	fixture_expect(&f, fd, "\"result\":{\"lease_ms\":400}");
+	cr_expect_eq(gpu1()->report.n_sizes, 2);
+	cr_expect_eq(gpu1()->report.size[1].rows, 8);
+	cr_expect_eq(gpu1()->report.size[1].run_us, 900);
+	cr_expect(gpu1()->report.has_gpu);
+	cr_expect_eq(gpu1()->report.gpu.temperature, 91);
+	cr_expect_eq(gpu1()->report.gpu.power_mw, -1, "it was not told");
+	cr_expect_str_eq(gpu1()->report.gpu.notice, "too 'hot'");
+	fixture_send(fd, RENEW("{\"batches\":[{\"rows\":0,\"batches\":7,\"run_us\":1}]}"));
+	fixture_expect(&f, fd, "params.report.batches[0].rows: cannot use 0");
+	fixture_send(fd, RENEW("{\"batches\":[1,2,3,4,5,6,7,8,9]}"));
+	fixture_expect(&f, fd, "params.report.batches: ");
+	fixture_send(fd, RENEW("{\"gpu\":{\"utilization\":101}}"));
+	fixture_expect(&f, fd, "params.report.gpu.utilization: cannot use 101");
+	cr_expect_eq(gpu1()->report.n_sizes, 2, "the last good one stays");
+	fixture_send(fd, RENEW("{}"));
+	fixture_expect(&f, fd, "\"result\":{\"lease_ms\":400}");
+	cr_expect_eq(gpu1()->report.n_sizes, 0);
+	close(fd);
+	tear_down();
+}
+
 #define ATTACH(name, instance, worker, generation)                                                 \
 	"{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"agent.attach\",\"params\":{\"version\":3,"      \
 	"\"name\":\"" name "\",\"instance\":\"" instance "\",\"worker\":" worker                     \

@@ -78,6 +78,43 @@ Test(control_metrics, counters_of_lcores_services_and_workers_are_there)
 	expect_line("# UNIT doorbell_lcore_received_bytes bytes\n");
 }
 
+/* As an agent reports it: each size of batch has a sample, and what a driver does not tell has
+ * none. */
+Test(control_metrics, sizes_of_batches_and_gpus_are_there)
+{
+	struct worker *w = fake_lb_worker(lb, "gpu0");
+	unsigned int slices;
+	char *text;
+
+	w->report = (struct worker_report){
+		.n_sizes = 2,
+		.size = {{1, 40, 32000}, {8, 5, 8000000}},
+		.has_gpu = true,
+		.gpu = {.utilization = 93,
+			.memory_used = 5,
+			.memory_total = 80,
+			.temperature = 71,
+			.power_mw = 700500,
+			.ecc_corrected = 3,
+			.ecc_uncorrected = -1,
+			.xids = 1,
+			.notice = "Xid 79"},
+	};
+	expect_line("doorbell_worker_batches_total{worker=\"gpu0\",rows=\"1\"} 40\n");
+	expect_line("doorbell_worker_batches_total{worker=\"gpu0\",rows=\"8\"} 5\n");
+	expect_line("doorbell_worker_batches_run_seconds_total{worker=\"gpu0\",rows=\"8\"} 8\n");
+	expect_line("doorbell_worker_gpu_busy_ratio{worker=\"gpu0\"} 0.93\n");
+	expect_line("doorbell_worker_gpu_memory_bytes{worker=\"gpu0\"} 80\n");
+	expect_line("doorbell_worker_gpu_temperature_celsius{worker=\"gpu0\"} 71\n");
+	expect_line("doorbell_worker_gpu_power_watts{worker=\"gpu0\"} 700.5\n");
+	expect_line("doorbell_worker_gpu_ecc_corrected_total{worker=\"gpu0\"} 3\n");
+	expect_line("doorbell_worker_gpu_xids_total{worker=\"gpu0\"} 1\n");
+	expect_line("doorbell_worker_gpu_notice{worker=\"gpu0\"} 1\n");
+	text = write_all(UINT32_MAX, &slices);
+	cr_expect_null(strstr(text, "gpu_ecc_uncorrected_total{"));
+	free(text);
+}
+
 Test(control_metrics, drops_are_summed_over_lcores_and_every_reason_has_a_sample)
 {
 	unsigned int slices;

@@ -38,6 +38,8 @@ __attribute__((visibility("default"))) void graph_text(const struct doorbell_gra
 
 	add(text, size, &at, "graph %p %u %u %u gpu %d", g->graph, g->request_bytes, g->reply_bytes,
 	    g->batch, g->gpu);
+	for (uint32_t i = 0; i < g->n_smaller; i++)
+		add(text, size, &at, " smaller %p %u", g->smaller[i].graph, g->smaller[i].batch);
 	if (d == NULL) {
 		add(text, size, &at, " undescribed");
 		return;

@@ -21,7 +21,7 @@ Test(ring, keeps_every_offset_of_version_2)
 	cr_expect_eq(offsetof(struct ring_descriptor, deadline_us), 24);
 	cr_expect_eq(offsetof(struct ring_descriptor, crc32), 28);
 	cr_expect_eq(offsetof(struct ring_descriptor, flow), 32);
-	cr_expect_eq(offsetof(struct ring_descriptor, reserved), 40);
+	cr_expect_eq(offsetof(struct ring_descriptor, sent_us), 40);
 	cr_expect_eq(offsetof(struct ring_descriptor, sequence), 56);
 	cr_expect_eq(sizeof(struct ring_reply), 40);
 	cr_expect_eq(offsetof(struct ring_reply, sequence), 0);
@@ -203,4 +203,72 @@ Test(ring, is_what_its_page_shows_byte_by_byte)
 	expect_dump("refusal", &refusal, sizeof(refusal));
 	expect_dump("cancel", &cancel, sizeof(cancel));
 	expect_dump("heartbeat", &heartbeat, sizeof(heartbeat));
+}
+
+/* --- how long a request has waited -------------------------------------------------------------
+ */
+
+#define START UINT64_C(5000000000) /* us, of the worker's clock */
+
+/* Stamps of a clock that is <ppm> slower than the worker's, and wraps on the way. */
+static uint32_t stamp_at(uint64_t now_us, int64_t ppm)
+{
+	int64_t since = (int64_t)(now_us - START);
+
+	return (uint32_t)(UINT32_MAX - 1000000 + (uint64_t)(since - since * ppm / 1000000)) | 1;
+}
+
+Test(ring, waiting_is_what_exceeds_the_quickest_request)
+{
+	struct ring_clock c = {0};
+
+	cr_expect_eq(ring_clock_waited(&c, 17, START, UINT64_MAX), 0, "nothing is known yet");
+	for (uint64_t us = 0; us < 4000000; us += 1000) {
+		/* Every tenth does not wait, others up to 9 ms. */
+		uint64_t waits = us / 1000 % 10 * 1000, now = START + us + waits;
+		uint32_t sent = stamp_at(START + us, 0);
+
+		ring_clock_note(&c, sent, now);
+		cr_expect_leq(ring_clock_waited(&c, sent, now, UINT64_MAX), waits + 1);
+		cr_expect_geq(ring_clock_waited(&c, sent, now, UINT64_MAX) + 20, waits);
+		cr_expect_leq(ring_clock_waited(&c, sent, now, 500), 500, "no longer than that");
+	}
+	cr_expect_eq(ring_clock_waited(&c, 0, START, UINT64_MAX), 0, "no stamp");
+}
+
+Test(ring, clocks_that_drift_apart_make_no_request_old)
+{
+	static const int64_t ppm[] = {-900, -100, 0, 100, 900};
+
+	for (size_t i = 0; i < sizeof(ppm) / sizeof(ppm[0]); i++) {
+		struct ring_clock c = {0};
+
+		/* An hour, with a request each 50 ms that does not wait. */
+		for (uint64_t us = 0; us < 3600000000; us += 50000) {
+			uint32_t sent = stamp_at(START + us, ppm[i]);
+
+			ring_clock_note(&c, sent, START + us);
+			cr_assert_leq(ring_clock_waited(&c, sent, START + us, UINT64_MAX), 2,
+				      "%ld ppm, after %lu us", (long)ppm[i], (unsigned long)us);
+		}
+	}
+}
+
+/* While all requests wait, what is known of the clocks gets a millisecond per second worse, to the
+ * side of more time. */
+Test(ring, under_load_a_wait_is_underestimated_by_a_thousandth_of_its_duration)
+{
+	struct ring_clock c = {0};
+	uint32_t sent = stamp_at(START, 0);
+
+	ring_clock_note(&c, sent, START);
+	for (uint64_t us = 1000; us < 10000000; us += 1000) {
+		uint32_t waited;
+
+		sent = stamp_at(START + us, 0);
+		ring_clock_note(&c, sent, START + us + 50000);
+		waited = ring_clock_waited(&c, sent, START + us + 50000, UINT64_MAX);
+		cr_assert_leq(waited, 50001);
+		cr_assert_geq(waited + 51 + us / 1000, 50000, "%lu", (unsigned long)us);
+	}
 }

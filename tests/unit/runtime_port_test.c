@@ -4,12 +4,14 @@
  * EAL's interrupt thread, and hears there that the other end has gone.
  */
 #include <criterion/criterion.h>
+#include <semaphore.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include <rte_alarm.h>
 #include <rte_cycles.h>
 #include <rte_eal.h>
 #include <rte_ethdev.h>
@@ -17,7 +19,7 @@
 #include "runtime/eal_end.h"
 #include "runtime/port.h"
 
-#define ROUNDS      400
+#define ROUNDS      120
 #define MBUFS       1023
 #define PATIENCE_MS 1000
 
@@ -110,4 +112,27 @@ Test(port, leaves_no_handler_behind)
 	port_close(&server);
 	eal_end();
 	usleep(50000); /* for that thread to fail in */
+}
+
+static sem_t released;
+
+static void get_stuck(void *argument)
+{
+	sem_wait(&released);
+}
+
+/* A handler of a driver that does not return holds up the end, but not for ever. */
+Test(port, ends_beside_a_handler_that_is_stuck, .timeout = 60)
+{
+	struct port server;
+
+	start_eal();
+	open_end(&server, "server", 0);
+	sem_init(&released, 0, 0);
+	cr_assert_eq(rte_eal_alarm_set(1, get_stuck, NULL), 0);
+	port_close(&server);
+	eal_end();
+	/* Nothing was taken from under it. */
+	sem_post(&released);
+	usleep(50000);
 }

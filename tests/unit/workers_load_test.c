@@ -245,6 +245,35 @@ Test(workers_load, earliest_finish_takes_a_new_worker_for_an_average_one)
 	workers_pool_destroy(pool);
 }
 
+/* A worker with batches of several sizes: alone, a request takes less than in a full batch. */
+Test(workers_load, a_request_alone_is_expected_to_take_what_it_takes_alone)
+{
+	uint64_t now = 0;
+
+	for (unsigned int i = 0; i < 10; i++) {
+		workers_load_sent(&load, 0, now);
+		workers_load_answered(&load, 0, now += 1 * MS, 1 * MS);
+	}
+	now = keep_busy(now, 8, 8, 4 * MS, 50);
+	while (load.outstanding[0] > 0)
+		workers_load_answered(&load, 0, now += 1, 4 * MS);
+	cr_assert_float_eq((double)load.run_ns[0], 4e6, 1e4);
+	cr_assert_float_eq((double)expected(0, now), 1e6, 1e4);
+	/* Beside another one, it is in a larger batch. */
+	workers_load_sent(&load, 0, now);
+	cr_assert_geq(expected(0, now), 4 * MS);
+	workers_load_answered(&load, 0, now += 2 * MS, 2 * MS);
+	cr_assert_float_eq((double)expected(0, now), 1e6 + 1e6 / 8, 1e4);
+	/* The last one of a batch was not alone. */
+	workers_load_sent(&load, 0, now);
+	workers_load_sent(&load, 0, now);
+	workers_load_answered(&load, 0, now += 9 * MS, 9 * MS);
+	workers_load_answered(&load, 0, now, 9 * MS);
+	cr_assert_float_eq((double)expected(0, now), 1e6 + 1e6 / 8, 1e4);
+	workers_load_close(&load, 0);
+	cr_assert_eq(load.alone_ns[0], 0);
+}
+
 /* --- workers that run requests by their deadlines ----------------------------------------------
  */
 

@@ -160,6 +160,39 @@ WALK(a_deadline_that_cannot_be_kept_is_refused_early)
 	walk_destroy(w);
 }
 
+/* Time in the queue is gone at the worker, which gets the load balancer's clock for the rest. */
+WALK(a_request_that_waited_has_less_time_at_the_worker)
+{
+	static const unsigned int waits[] = {0, 15, 40};
+
+	for (unsigned int i = 0; i < sizeof(waits) / sizeof(waits[0]); i++) {
+		struct walk *w = walk_with(", deadline_ms: 100, queue_timeout_ms: 500");
+		struct walk_worker *v = walk_worker(w, &(struct walk_worker_params){.slots = 2});
+		const struct walk_request *last;
+		uint32_t sent_us;
+
+		v->answers = false;
+		for (int k = 0; k < 3; k++)
+			walk_send(w, 0, &ask);
+		walk_settle(w);
+		walk_need(v->n_requests == 2);
+		sent_us = v->request[0].sent_us;
+		walk_expect(sent_us != 0, "no stamp");
+		walk_pass(w, waits[i]);
+		walk_answer(v, 0, NULL);
+		walk_settle(w);
+		walk_need(v->n_requests == 2);
+		last = &v->request[1];
+		walk_expect(last->deadline_us <= 100000 - waits[i] * 1000 &&
+				    last->deadline_us >= 95000 - waits[i] * 1000,
+			    "it waited for %u ms and has %u us left", waits[i], last->deadline_us);
+		walk_expect(last->sent_us - sent_us >= waits[i] * 1000 &&
+				    last->sent_us - sent_us <= waits[i] * 1000 + 5000,
+			    "%u us between two stamps", last->sent_us - sent_us);
+		walk_destroy(w);
+	}
+}
+
 WALK(those_who_wait_are_told_when_the_last_worker_leaves)
 {
 	struct walk *w = walk_with("");

@@ -443,7 +443,7 @@ static void announce(struct walk_worker *v, unsigned int lcore, const struct rin
 	walk_expect(!l->taken[d->slot], "%s: slot %u before it was answered", v->name, d->slot);
 	walk_expect(!in_tile || l->written[d->slot] >= d->length, "%s: %u bytes in slot %u, not %u",
 		    v->name, l->written[d->slot], d->slot, d->length);
-	walk_expect(memcmp(d->reserved, zero, sizeof(zero)) == 0, "reserved bytes");
+	walk_expect(memcmp(d->reserved, zero, sizeof(d->reserved)) == 0, "reserved bytes");
 	if (d->flags & RING_HAS_CRC)
 		walk_expect(d->crc32 == crc_of(bytes, d->length), "%s: payload CRC", v->name);
 	l->taken[d->slot] = true;
@@ -457,6 +457,7 @@ static void announce(struct walk_worker *v, unsigned int lcore, const struct rin
 		.service = d->service,
 		.flow = d->flow,
 		.deadline_us = d->deadline_us,
+		.sent_us = d->sent_us,
 		.flags = d->flags,
 		.crc32 = d->crc32,
 		.since = v->walk->clock,

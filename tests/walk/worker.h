@@ -35,7 +35,7 @@ struct walk_request {
 	uint64_t sequence;
 	uint16_t service;
 	uint64_t flow;
-	uint32_t deadline_us, flags, crc32;
+	uint32_t deadline_us, sent_us, flags, crc32;
 	uint64_t since;  /* TSC */
 	uint32_t chunks; /* of the answer, so far */
 	const uint8_t *bytes;

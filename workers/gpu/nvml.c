@@ -29,6 +29,15 @@ static const struct nvml_row {
 	ROW(link_pci, "nvmlDeviceGetNvLinkRemotePciInfo_v2"),
 	ROW(link_type, "nvmlDeviceGetNvLinkRemoteDeviceType"),
 	ROW(fabric, "nvmlDeviceGetGpuFabricInfo"),
+	ROW(utilization, "nvmlDeviceGetUtilizationRates"),
+	ROW(temperature, "nvmlDeviceGetTemperature"),
+	ROW(power, "nvmlDeviceGetPowerUsage"),
+	ROW(ecc, "nvmlDeviceGetTotalEccErrors"),
+	ROW(throttle, "nvmlDeviceGetCurrentClocksThrottleReasons"),
+	ROW(event_create, "nvmlEventSetCreate"),
+	ROW(event_register, "nvmlDeviceRegisterEvents"),
+	ROW(event_wait, "nvmlEventSetWait_v2"),
+	ROW(event_free, "nvmlEventSetFree"),
 	ROW(energy, "nvmlDeviceGetTotalEnergyConsumption"),
 };
 

@@ -48,6 +48,24 @@ struct nvml_fabric {
 /* nvmlIntNvLinkDeviceType_t */
 enum { NVML_REMOTE_GPU = 0, NVML_REMOTE_SWITCH = 2 };
 
+/* nvmlUtilization_t: percent of the time */
+struct nvml_utilization {
+	unsigned int gpu, memory;
+};
+
+/* nvmlEventData_t */
+struct nvml_event {
+	nvml_device device;
+	unsigned long long type, data;
+	unsigned int gpu_instance, compute_instance;
+};
+#define NVML_EVENT_XID 0x8ull
+
+enum { NVML_ECC_CORRECTED = 0, NVML_ECC_UNCORRECTED = 1 }; /* nvmlMemoryErrorType_t */
+#define NVML_ECC_VOLATILE     0 /* nvmlEccCounterType_t: since the driver was loaded */
+#define NVML_TEMPERATURE_GPU  0 /* nvmlTemperatureSensors_t */
+#define NVML_THROTTLE_THERMAL 0x60ull /* software's and hardware's thermal slowdown */
+
 struct nvml {
 	/* needed: nvml_open() fails without them */
 	int (*init)(void);
@@ -63,6 +81,15 @@ struct nvml {
 	int (*link_pci)(nvml_device device, unsigned int link, struct nvml_pci *remote);
 	int (*link_type)(nvml_device device, unsigned int link, int *type);
 	int (*fabric)(nvml_device device, struct nvml_fabric *fabric);
+	int (*utilization)(nvml_device device, struct nvml_utilization *used);
+	int (*temperature)(nvml_device device, int sensor, unsigned int *degrees);
+	int (*power)(nvml_device device, unsigned int *milliwatts);
+	int (*ecc)(nvml_device device, int kind, int counter, unsigned long long *n);
+	int (*throttle)(nvml_device device, unsigned long long *reasons);
+	int (*event_create)(void **set);
+	int (*event_register)(nvml_device device, unsigned long long types, void *set);
+	int (*event_wait)(void *set, struct nvml_event *event, unsigned int timeout_ms);
+	int (*event_free)(void *set);
 	/* millijoules since the driver was loaded */
 	int (*energy)(nvml_device device, unsigned long long *millijoules);
 };

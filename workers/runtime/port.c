@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <dirent.h>
 #include <errno.h>
-#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,12 +12,12 @@
 #include <linux/if_packet.h>
 #include <net/if.h>
 
-#include <rte_alarm.h>
 #include <rte_bus.h>
 #include <rte_dev.h>
 #include <rte_eal.h>
 #include <rte_ethdev.h>
 
+#include "runtime/eal_end.h"
 #include "runtime/port.h"
 
 #ifndef AF_XDP
@@ -480,44 +479,29 @@ static void port_stop_here(struct port *port)
 	rte_eth_dev_close(port->id);
 }
 
-struct port_stopping {
-	struct port *port;
-	sem_t done;
-};
-
-static void port_stop_on_interrupt_thread(void *argument)
+static void port_stop_called(void *argument)
 {
-	struct port_stopping *stopping = argument;
+	port_stop_here(argument);
+}
 
-	port_stop_here(stopping->port);
-	sem_post(&stopping->done);
+static void port_come_by(void *argument)
+{
 }
 
 /*
  * The driver of memif hears from the other end on the EAL's interrupt thread, and when that has
  * gone it frees there what a stop frees, too: each of both may find the other's half done. So stop
- * on that thread, between two calls of its handlers; alarms run there.
+ * on that thread, between two calls of its handlers. It may still hold an event of a socket that
+ * was closed then; one that is opened with the same number would be read although nothing has come,
+ * and halt the thread. So wait until it has come by once more. If it does not come at all, the port
+ * stays open until the process ends.
  */
-static bool port_is_handled_elsewhere(const struct port *port)
-{
-	return port->driver != NULL && strcmp(port->driver, "net_memif") == 0;
-}
-
 void port_stop(struct port *port)
 {
-	struct port_stopping stopping = {.port = port};
-
-	if (!port_is_handled_elsewhere(port)) {
+	if (port->driver == NULL || strcmp(port->driver, "net_memif") != 0)
 		port_stop_here(port);
-		return;
-	}
-	sem_init(&stopping.done, 0, 0);
-	if (rte_eal_alarm_set(1, port_stop_on_interrupt_thread, &stopping) == 0)
-		while (sem_wait(&stopping.done) != 0)
-			;
-	else
-		port_stop_here(port);
-	sem_destroy(&stopping.done);
+	else if (eal_interrupt_call(port_stop_called, port))
+		eal_interrupt_call(port_come_by, NULL);
 }
 
 void port_close(struct port *port)

@@ -1,0 +1,40 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# A model with batches of several sizes: requests that come alone run in batches of one row, a crowd in full
+# ones; operators see which sizes ran, and a deadline that only a batch of one row meets is met.
+#
+# Runs beside another: its limits are far from what it measures.
+. "$(dirname "$0")/story.sh"
+
+topology_up "story$$" 1
+topology_config "  - {name: echo, address: $vip, port: 8500, model: echo}" "workers: {lease_ms: 1500}"
+start_lb
+# Each row of a batch takes 10 ms, used or not.
+start_agent 1 echo --model-args buckets=1,delay_us=10000,sleep=1 --max-batch 8
+wait_for "w1 to be active" worker_is w1 active
+
+# ran ROWS: batches of so many rows that the worker has reported
+ran() {
+    cli --json workers show w1 | jq -r ".worker.batches.\"$1\" // 0"
+}
+ran_above() {
+    [ "$(ran "$1")" -gt "$2" ]
+}
+
+load alone echo --to "$vip:8500" --sockets 1 --window 1 --requests 20 || true
+expect_all alone 20
+wait_for "20 batches of one row" ran_above 1 19
+expect "larger batches of requests that came alone" "$(($(ran 2) + $(ran 4) + $(ran 8)))" -eq 0
+us=$(cli --json workers show w1 | jq '.worker.batch_run_us."1"')
+expect "mean run of a batch of one row, us" "$us" -ge 10000
+expect "mean run of a batch of one row, us" "$us" -lt 40000
+
+load crowd echo --to "$vip:8500" --sockets 32 --requests 20 || true
+expect_all crowd 640
+wait_for "full batches" ran_above 8 40
+us=$(cli --json workers show w1 | jq '.worker.batch_run_us."8"')
+expect "mean run of a full batch, us" "$us" -ge 80000
+cli workers show w1 | grep -q '^batches by size .*8=' || fail "no sizes: $(cli workers show w1)"
+
+echo "alone: $(ran 1) batches of one row; a crowd: $(ran 8) of eight"
