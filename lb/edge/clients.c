@@ -44,6 +44,7 @@ struct edge_client *edge_client_join(struct edge *e, const struct flow *flow)
 		e->free_client = client->next;
 		e->n_clients++;
 		*client = (struct edge_client){.next = *chain, .key = key, .zone = zone};
+		TAILQ_INIT(&client->waiting);
 		*chain = client;
 	}
 	client->users++;

@@ -7,9 +7,6 @@
 
 /* Timers and stalled connections visited per turn: bounds its time. */
 #define CONNECTIONS_BUDGET 256
-/* Stalled connections passed over per turn, because their client has no room: readers may make
- * thousands wait. */
-#define CONNECTIONS_VISITS 64
 /* us of a round trip at least, where a connection's window is measured. */
 #define CONNECTIONS_ROUND_US 250
 /* Bytes of a record of TLS at most. */
@@ -124,14 +121,6 @@ struct edge_busy *edge_begin(struct edge *e, struct edge_connection *c)
 	return b;
 }
 
-static void connections_leave_stalled(struct edge *e, struct edge_busy *b)
-{
-	if (e->next_stalled == b)
-		e->next_stalled = TAILQ_NEXT(b, wants);
-	TAILQ_REMOVE(&e->stalled, b, wants);
-	b->client->stalled--;
-}
-
 /* Packets of long chains that are freed in a turn. */
 #define CONNECTIONS_BURIED 256
 
@@ -155,7 +144,7 @@ static void connections_free_busy(struct edge *e, struct edge_connection *c)
 	edge_let_go(b, b->held);
 	edge_reserve(b, -b->reserved);
 	if (c->stalled)
-		connections_leave_stalled(e, b);
+		edge_leave_stalled(e, b);
 	b->client->sessions -= b->session;
 	e->n_sessions -= b->session;
 	edge_client_leave(e, b->client);
@@ -343,96 +332,6 @@ void edge_close(struct edge *e, struct edge_connection *c)
 /* --- timers and turns ---------------------------------------------------------------------------
  */
 
-void edge_stall(struct edge *e, struct edge_connection *c, bool stalled)
-{
-	if (stalled == c->stalled)
-		return;
-	c->stalled = stalled;
-	if (!stalled)
-		return connections_leave_stalled(e, c->busy);
-	TAILQ_INSERT_TAIL(&e->stalled, c->busy, wants);
-	c->busy->client->stalled++;
-}
-
-/* A connection begins to wait. Others than these wait for the next turn. */
-static void connections_count_stall(struct edge *e, const struct edge_busy *b)
-{
-	if (b->n_requests >= e->pipeline)
-		e->stack.counters.pipeline_full++;
-	else if (!edge_has_reply_room(e, b))
-		e->stack.counters.replies_full++;
-}
-
-/* <again>: it has waited before this call. */
-static void connections_read(struct edge *e, struct edge_connection *c, bool again)
-{
-	bool stalled = edge_read(e, c);
-
-	if (stalled && !c->stalled && !again)
-		connections_count_stall(e, c->busy);
-	edge_stall(e, c, stalled);
-}
-
-static void connections_progress(struct edge *e, struct edge_connection *c, bool again)
-{
-	struct edge_busy *b = c->busy;
-
-	if (b == NULL)
-		return;
-	if (unlikely(b->tls != NULL))
-		edge_tls_read(e, c);
-	connections_read(e, c, again);
-	if (unlikely(b->placement.framing->emit != NULL)) {
-		edge_count_session(b);
-		edge_emit_answers(e, c);
-	}
-	/* In the middle of a request there is no reply to carry the acknowledgement. */
-	if (b->placement.stream.got > 0 || b->placement.stream.position > b->in_order ||
-	    b->placement.held != NULL || (b->tls != NULL && edge_tls_is_inside(b)))
-		tcp_acknowledge(&c->tcp);
-	edge_touch(e, c);
-	if (c->ended && !c->stalled && !c->closing && (b->tls == NULL || edge_tls_is_read(b)))
-		edge_close(e, c);
-}
-
-void edge_progress(struct edge *e, struct edge_connection *c)
-{
-	connections_progress(e, c, false);
-}
-
-/* Is it in the middle of a request for which all was set aside? */
-static bool connections_is_inside(const struct edge_busy *b)
-{
-	return b->placement.framing->emit != NULL || (b->placement.framing->rewrite != NULL &&
-						      kserve_room_is_inside(&b->placement.stream));
-}
-
-/*
- * Those that still have to wait go to the end of the list. One that would get nothing, because
- * those before it took all, keeps its place: so all have their turn. Each turn goes on where the
- * one before stopped.
- */
-static void connections_resume_stalled(struct edge *e)
-{
-	struct edge_busy *last = TAILQ_LAST(&e->stalled, edge_busy_list), *b = NULL;
-
-	/* Segments that come in every turn could take all. */
-	if (last != NULL)
-		edge_rewrite_leave_text(e);
-	if (e->next_stalled == NULL)
-		e->next_stalled = TAILQ_FIRST(&e->stalled);
-	for (unsigned int left = CONNECTIONS_VISITS; b != last && left > 0; left--) {
-		if (e->lc->burst.n >= LB_BURST - 1 || e->free_request == NULL)
-			return;
-		b = e->next_stalled;
-		e->next_stalled = TAILQ_NEXT(b, wants);
-		if (!edge_has_reply_room(e, b) && !connections_is_inside(b))
-			continue;
-		edge_stall(e, b->connection, false);
-		connections_progress(e, b->connection, true);
-	}
-}
-
 /* Packets of requests that there is room for where <left> are left for all: a client that holds
  * little may have more. */
 static __rte_noinline uint32_t connections_last_room(const struct edge *e,
@@ -521,7 +420,7 @@ bool edge_resume(struct lcore *lc)
 		edge_rows_run(e);
 	if (unlikely(e->tls != NULL))
 		edge_tls_resume(e);
-	connections_resume_stalled(e);
+	edge_resume_stalled(e);
 	connections_widen(e);
 	return lc->burst.n > 0 || e->n_cancels > 0;
 }

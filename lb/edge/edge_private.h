@@ -14,7 +14,10 @@
 #include "tcp/time_wait.h"
 #include "tcp/wheel.h"
 
-/* A client's share of an lcore's memory: packets that are held for it. */
+struct edge_busy;
+TAILQ_HEAD(edge_busy_list, edge_busy);
+
+/* A client's share of an lcore's memory: packets that are held for it; and of its time. */
 struct edge_client {
 	struct edge_client *next; /* of its chain, or of the pool */
 	uint64_t key;             /* its IPv4 address, or its IPv6 /64 */
@@ -31,7 +34,14 @@ struct edge_client {
 	uint32_t reply_packets; /* of some replies: their average; 0: it had none yet */
 	uint32_t batches, rows; /* those that are not over; their rows that have no reply */
 	struct kserve_share text;
+	/* connections whose framing reads text, and that wait for their client's turn */
+	TAILQ_ENTRY(edge_client) turn; /* of those with any, the next to be visited first */
+	struct edge_busy_list waiting; /* by <wants>, the next to be read first */
+	int32_t credit; /* text that its turn has left; below 0: a call took more than there was */
+	uint32_t credit_turn; /* the lcore's turn in which it last got some without waiting */
 };
+
+TAILQ_HEAD(edge_turns, edge_client);
 
 /* A client's connections, whether or not something is under way. */
 struct edge_opener {
@@ -214,8 +224,6 @@ struct edge_tls;      /* tls.h */
 struct edge_tls_room; /* the same; of an lcore */
 struct tls_session;
 
-TAILQ_HEAD(edge_busy_list, edge_busy);
-
 /* The part of a connection that exists while bytes or requests are under way. First what each
  * segment and reply needs. */
 struct edge_busy {
@@ -388,8 +396,10 @@ struct edge {
 	/* by <soon>: those with an acknowledgement that waits for a reply to carry it, and those
 	 * whose client has a while to answer; the first is looked at first */
 	struct edge_busy_list owing, answered;
-	struct edge_busy_list stalled; /* by <wants> */
+	struct edge_busy_list stalled;  /* by <wants>, without those whose framing reads text */
 	struct edge_busy *next_stalled; /* the next of these to be looked at; NULL: the first */
+	struct edge_turns turns;        /* the clients of those */
+	uint32_t n_turns;               /* connections that wait for a turn there */
 	struct edge_busy_list narrow;  /* by <narrow> */
 	uint32_t widened_ms;           /* when these were looked at last */
 	/* text: what is read and written for the framing kserve */
@@ -484,10 +494,18 @@ static inline void edge_select(struct edge *e, uint16_t service)
 struct edge_wait *edge_wait_of(const struct edge *e, const struct flow *flow);
 /* Its last segment came again: it begins anew. */
 void edge_wait_restart(struct edge *e, struct edge_wait *w, struct flow *flow);
+/* --- stalled.c -------------------------------------------------------------------------------- */
+
 /* Reads on, offers the client what can be taken, and acknowledges. */
 void edge_progress(struct edge *e, struct edge_connection *c);
 /* It goes on in a later turn, or need not. */
 void edge_stall(struct edge *e, struct edge_connection *c, bool stalled);
+/* It waits, and ends. */
+void edge_leave_stalled(struct edge *e, struct edge_busy *b);
+/* Those that wait have their turns, as far as the turn of all has room. */
+void edge_resume_stalled(struct edge *e);
+/* --- connections.c ---------------------------------------------------------------------------- */
+
 /* Its segments and timers are looked at before the turn ends. */
 static inline void edge_touch(struct edge *e, struct edge_connection *c)
 {

@@ -92,6 +92,7 @@ int edge_create(struct lcore *lc, const uint64_t seed[2])
 	TAILQ_INIT(&e->owing);
 	TAILQ_INIT(&e->answered);
 	TAILQ_INIT(&e->stalled);
+	TAILQ_INIT(&e->turns);
 	TAILQ_INIT(&e->narrow);
 	TAILQ_INIT(&e->wanting);
 	TAILQ_INIT(&e->filling);

@@ -236,7 +236,7 @@ static bool emit_one(struct edge *e, struct edge_connection *c, const struct flo
 }
 
 /* Segments of a connection in a turn: the others have theirs, and the lcore its other work. */
-#define EMIT_AT_ONCE 32u
+#define EMIT_AT_ONCE 16u
 
 bool edge_emit(struct edge *e, struct edge_connection *c, unsigned int *sent)
 {

@@ -145,20 +145,30 @@ static void loop_walk(struct lcore *lc, unsigned int received, uint64_t *clock)
 		loop_segments(lc, clock);
 }
 
+/* Returns the packets that were handed to other lcores. */
+static unsigned int loop_flush(struct lcore *lc, unsigned int port, unsigned int *sent)
+{
+	if (lc->tx[port].n == 0)
+		return 0;
+	if (unlikely(lc->queue[port] == LCORE_NO_QUEUE))
+		return handover_transmit(lc, port);
+	*sent += txq_flush(&lc->tx[port]);
+	return 0;
+}
+
+/* Requests leave before replies: where the kernel takes packets, those of long replies take as long
+ * as a request at its worker. */
 static unsigned int loop_transmit(struct lcore *lc)
 {
 	unsigned int sent = 0, carried = 0;
 
 	if (unlikely(lc->carries))
 		handover_carry(lc);
-	for (unsigned int i = 0; i < lc->lb->config.n_ports; i++) {
-		if (lc->tx[i].n == 0)
-			continue;
-		if (likely(lc->queue[i] != LCORE_NO_QUEUE))
-			sent += txq_flush(&lc->tx[i]);
-		else
-			carried += handover_transmit(lc, i);
-	}
+	for (unsigned int i = 0; i < lc->lb->config.n_ports; i++)
+		if (lc->lb->config.port[i].fabric)
+			carried += loop_flush(lc, i, &sent);
+	for (unsigned int i = 0; i < lc->lb->config.n_ports; i++)
+		carried += loop_flush(lc, i, &sent);
 	lc->stats.packets_out += sent;
 	return sent + carried;
 }

@@ -531,8 +531,131 @@ WALK(a_flood_of_small_requests_delays_none_for_ever)
 	walk_destroy(w);
 }
 
-/* --- long answers ------------------------------------------------------------------------------
+/* --- turns ------------------------------------------------------------------------------------
  */
+
+#define BACKLOG 24000u /* bytes, in segments of 1,000: less than a burst, and than a window */
+
+static void add_ping(struct text *t, uint32_t i)
+{
+	text_frame(t, FRAME_PING, 0, 0, "12345678", 8);
+}
+
+static void add_empty(struct text *t, uint32_t i)
+{
+	text_frame(t, FRAME_DATA, 0, 1, NULL, 0);
+}
+
+static void add_update(struct text *t, uint32_t i)
+{
+	text_frame(t, FRAME_WINDOW, 0, 1, "\0\0\0\1", 4);
+}
+
+/* A call that is given up at once. */
+static void add_rapid(struct text *t, uint32_t i)
+{
+	text_call(t, 2 * i + 3);
+	text_frame(t, FRAME_RST, 0, 2 * i + 3, "\0\0\0\10", 4);
+}
+
+/* A head that names a field of 2,000 bytes again and again. */
+static void add_bomb(struct text *t, uint32_t i)
+{
+	static char head[4200];
+	uint32_t n = sizeof(GRPC_HEAD) - 1;
+
+	memcpy(head, GRPC_HEAD, n);
+	if (i == 0) {
+		/* 127 + 1873 in a prefix of seven bits */
+		memcpy(head + n, "\x40\1x\x7f\xd1\xe", 6);
+		memset(head + n + 6, 'y', 2000);
+		n += 2006;
+	} else {
+		memset(head + n, 0xbe, 200);
+		n += 200;
+	}
+	text_frame(t, FRAME_HEADERS, FRAME_END_HEADERS, 2 * i + 3, head, n);
+}
+
+static const struct flood {
+	const char *name;
+	void (*add)(struct text *t, uint32_t i); /* NULL: JSON by HTTP/1.1 */
+} floods[] = {
+	{"pings", add_ping},  {"empty", add_empty}, {"updates", add_update},
+	{"rapid", add_rapid}, {"bombs", add_bomb},  {"json", NULL},
+};
+
+static struct http_client *flood_dial(struct walk *w, const struct flood *f, uint16_t port)
+{
+	struct http_client *c = http_dial(w, port);
+	static struct text t;
+
+	if (f->add == NULL)
+		return c;
+	text_preface(&t);
+	text_frame(&t, FRAME_HEADERS, FRAME_END_HEADERS, 1, GRPC_HEAD, sizeof(GRPC_HEAD) - 1);
+	http_say(c, t.at, t.n);
+	http_wait(c);
+	return c;
+}
+
+/* More than many turns can read. */
+static void flood_put(struct http_client *c, const struct flood *f)
+{
+	static const char head[] = "POST /v2/models/echo/infer HTTP/1.1\r\nHost: h\r\n"
+				   "Content-Length: 200000\r\n\r\n{\"x\":[";
+	static struct text t;
+
+	t.n = 0;
+	for (uint32_t i = 0; f->add != NULL && t.n < BACKLOG; i++)
+		f->add(&t, i);
+	if (f->add == NULL) {
+		memcpy(t.at, head, sizeof(head) - 1);
+		for (t.n = sizeof(head) - 1; t.n < BACKLOG; t.n += 3)
+			memcpy(t.at + t.n, "[],", 3);
+	}
+	for (uint32_t at = 0; at + 1000 <= BACKLOG; at += 1000)
+		http_put(c, t.at + at, 1000);
+}
+
+static unsigned int turns_until_answer(struct walk *w, struct http_client *c)
+{
+	unsigned int turns = 0;
+
+	for (; turns < 400 && c->n == 0; turns++) {
+		walk_turn(w);
+		http_take_all(c);
+	}
+	return turns;
+}
+
+/* Bytes of a client, of any kind, that were not read yet: another client's request does not wait
+ * behind it, whichever came first. */
+WALK(bytes_that_wait_to_be_read_delay_their_sender)
+{
+	for (unsigned int i = 0; i < RTE_DIM(floods); i++) {
+		struct walk *w = walk_create(&ample);
+		struct http_client *c, *other;
+		unsigned int turns;
+
+		walk_context("%s", floods[i].name);
+		kserve_worker(w);
+		c = flood_dial(w, &floods[i], 3000);
+		other = http_dial_from(w, OTHER, 5000);
+		flood_put(c, &floods[i]);
+		http_put(other, live, sizeof(live) - 1);
+		turns = turns_until_answer(w, other);
+		walk_expect(turns <= 4, "%u turns behind it", turns);
+		other->n = 0;
+		http_put(other, live, sizeof(live) - 1);
+		turns = turns_until_answer(w, other);
+		walk_expect(turns <= 4, "%u turns beside it", turns);
+		http_abort(c);
+		http_abort(other);
+		walk_destroy(w);
+	}
+	walk_context("%s", "");
+}
 
 static uint32_t add_json(char *to, uint32_t values)
 {
@@ -551,6 +674,42 @@ static uint32_t add_json(char *to, uint32_t values)
 		       "Content-Length: %u\r\n\r\n%s",
 		       n, json);
 }
+
+/* Many connections get no more than one: another client has half of all turns. */
+WALK(connections_of_one_client_share_its_turns)
+{
+	for (unsigned int i = 0; i < RTE_DIM(floods); i++) {
+		struct walk *w = walk_create(&ample);
+		struct http_client *c[8], *other;
+		static char json[262144 + 200];
+		unsigned int turns;
+		uint32_t n;
+
+		walk_context("%s", floods[i].name);
+		kserve_worker(w);
+		for (unsigned int k = 0; k < RTE_DIM(c); k++)
+			c[k] = flood_dial(w, &floods[i], 3000 + k);
+		other = http_dial_from(w, OTHER, 5000);
+		for (unsigned int k = 0; k < RTE_DIM(c); k++) {
+			flood_put(c[k], &floods[i]);
+			walk_turn(w);
+		}
+		/* It takes the text of two turns. */
+		n = add_json(json, 1000);
+		for (uint32_t at = 0; at < n; at += 1000)
+			http_put(other, json + at, RTE_MIN(n - at, 1000u));
+		turns = turns_until_answer(w, other);
+		walk_expect(turns <= 16, "%u turns", turns);
+		for (unsigned int k = 0; k < RTE_DIM(c); k++)
+			http_abort(c[k]);
+		http_abort(other);
+		walk_destroy(w);
+	}
+	walk_context("%s", "");
+}
+
+/* --- long answers ------------------------------------------------------------------------------
+ */
 
 /* Eight answers of 200 KiB of JSON are being written: a short one, and a request, wait for none. */
 WALK(long_answers_delay_no_short_one)

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Connections read, and those that have to wait for room to be read have their turns.
+ *
+ * A turn of the lcore has time for so much text. Where clients want more of it than there is,
+ * each gets as much as the others (deficit round robin): first clients have their turns, then the
+ * connections of each. So one with many connections, or many bytes that wait, delays itself.
+ */
+#include "edge/edge_private.h"
+
+/* Connections looked at per turn: most may have no room, as readers may make thousands wait. */
+#define STALLED_VISITS 64
+/* Text of a client's turn: a call of HTTP/1.1 with few fields takes half of it. */
+#define STALLED_QUANTUM EDGE_WORK_LEAST
+/* Text that a client's call may have taken beyond its turn: a large document. */
+#define STALLED_DEBT 32768
+
+static bool stalled_reads_text(const struct edge_busy *b)
+{
+	return b->placement.framing->rewrite != NULL;
+}
+
+/* --- lists -------------------------------------------------------------------------------------
+ */
+
+static void stalled_join(struct edge *e, struct edge_busy *b)
+{
+	struct edge_client *client = b->client;
+
+	client->stalled++;
+	if (!stalled_reads_text(b)) {
+		TAILQ_INSERT_TAIL(&e->stalled, b, wants);
+		return;
+	}
+	if (TAILQ_EMPTY(&client->waiting))
+		TAILQ_INSERT_TAIL(&e->turns, client, turn);
+	TAILQ_INSERT_TAIL(&client->waiting, b, wants);
+	e->n_turns++;
+}
+
+void edge_leave_stalled(struct edge *e, struct edge_busy *b)
+{
+	struct edge_client *client = b->client;
+
+	client->stalled--;
+	if (!stalled_reads_text(b)) {
+		if (e->next_stalled == b)
+			e->next_stalled = TAILQ_NEXT(b, wants);
+		TAILQ_REMOVE(&e->stalled, b, wants);
+		return;
+	}
+	TAILQ_REMOVE(&client->waiting, b, wants);
+	if (TAILQ_EMPTY(&client->waiting))
+		TAILQ_REMOVE(&e->turns, client, turn);
+	e->n_turns--;
+}
+
+void edge_stall(struct edge *e, struct edge_connection *c, bool stalled)
+{
+	if (stalled == c->stalled)
+		return;
+	c->stalled = stalled;
+	if (stalled)
+		stalled_join(e, c->busy);
+	else
+		edge_leave_stalled(e, c->busy);
+}
+
+/* --- reading -----------------------------------------------------------------------------------
+ */
+
+/* A connection begins to wait. Others than these wait for the next turn. */
+static void stalled_count(struct edge *e, const struct edge_busy *b)
+{
+	if (b->n_requests >= e->pipeline)
+		e->stack.counters.pipeline_full++;
+	else if (!edge_has_reply_room(e, b))
+		e->stack.counters.replies_full++;
+}
+
+/* Of what it took while nobody else waited, only the last call is owed. */
+static void stalled_charge(struct edge_client *client, int32_t text, bool alone)
+{
+	client->credit = RTE_MAX((alone ? 0 : client->credit) - text, -STALLED_DEBT);
+}
+
+/* Reads with the client's credit of text, if others wait; its calls may take more than that. */
+static bool stalled_read_text(struct edge *e, struct edge_connection *c)
+{
+	struct edge_client *client = c->busy->client;
+	int32_t *left = &e->kserve->text_left, before, kept = 0;
+	bool alone = TAILQ_EMPTY(&e->turns), stalled;
+
+	if (!alone)
+		kept = RTE_MAX(*left - client->credit, 0);
+	before = *left -= kept;
+	stalled = edge_read(e, c);
+	stalled_charge(client, before - *left, alone);
+	*left += kept;
+	return stalled;
+}
+
+static void stalled_give_credit(struct edge_client *client)
+{
+	client->credit = RTE_MIN(client->credit + STALLED_QUANTUM, STALLED_QUANTUM);
+}
+
+/* Has the client a turn of its own to come, or had it all of this one while others wait? */
+static bool stalled_must_wait(const struct edge *e, struct edge_client *client)
+{
+	uint32_t now = (uint32_t)e->lc->stats.polls;
+
+	if (!TAILQ_EMPTY(&client->waiting))
+		return true;
+	if (client->credit_turn != now)
+		stalled_give_credit(client);
+	client->credit_turn = now;
+	return !TAILQ_EMPTY(&e->turns) && client->credit <= 0;
+}
+
+/* <again>: it has waited before this call. */
+static void stalled_read(struct edge *e, struct edge_connection *c, bool again)
+{
+	bool stalled;
+
+	if (likely(!stalled_reads_text(c->busy)))
+		stalled = edge_read(e, c);
+	else if (!again && stalled_must_wait(e, c->busy->client))
+		return edge_stall(e, c, true);
+	else
+		stalled = stalled_read_text(e, c);
+	if (stalled && !c->stalled && !again)
+		stalled_count(e, c->busy);
+	edge_stall(e, c, stalled);
+}
+
+static void stalled_progress(struct edge *e, struct edge_connection *c, bool again)
+{
+	struct edge_busy *b = c->busy;
+
+	if (b == NULL)
+		return;
+	if (unlikely(b->tls != NULL))
+		edge_tls_read(e, c);
+	stalled_read(e, c, again);
+	if (unlikely(b->placement.framing->emit != NULL)) {
+		edge_count_session(b);
+		edge_emit_answers(e, c);
+	}
+	/* In the middle of a request there is no reply to carry the acknowledgement. */
+	if (b->placement.stream.got > 0 || b->placement.stream.position > b->in_order ||
+	    b->placement.held != NULL || (b->tls != NULL && edge_tls_is_inside(b)))
+		tcp_acknowledge(&c->tcp);
+	edge_touch(e, c);
+	if (c->ended && !c->stalled && !c->closing && (b->tls == NULL || edge_tls_is_read(b)))
+		edge_close(e, c);
+}
+
+void edge_progress(struct edge *e, struct edge_connection *c)
+{
+	stalled_progress(e, c, false);
+}
+
+/* --- turns -------------------------------------------------------------------------------------
+ */
+
+/* Is it in the middle of a request for which all was set aside? */
+static bool stalled_is_inside(const struct edge_busy *b)
+{
+	return b->placement.framing->emit != NULL || (b->placement.framing->rewrite != NULL &&
+						      kserve_room_is_inside(&b->placement.stream));
+}
+
+static bool stalled_has_room(const struct edge *e)
+{
+	return e->lc->burst.n < LB_BURST - 1 && e->free_request != NULL;
+}
+
+/*
+ * Those that still have to wait go to the end of the list. One that would get nothing, because
+ * those before it took all, keeps its place: so all have their turn. Each turn goes on where the
+ * one before stopped.
+ */
+static void stalled_resume_others(struct edge *e)
+{
+	struct edge_busy *last = TAILQ_LAST(&e->stalled, edge_busy_list), *b = NULL;
+
+	if (e->next_stalled == NULL)
+		e->next_stalled = TAILQ_FIRST(&e->stalled);
+	for (unsigned int left = STALLED_VISITS; b != last && left > 0; left--) {
+		if (!stalled_has_room(e))
+			return;
+		b = e->next_stalled;
+		e->next_stalled = TAILQ_NEXT(b, wants);
+		if (!edge_has_reply_room(e, b) && !stalled_is_inside(b))
+			continue;
+		edge_stall(e, b->connection, false);
+		stalled_progress(e, b->connection, true);
+	}
+}
+
+/* The client's turn: the next of its connections reads. False: it had no room for that. */
+static bool stalled_visit(struct edge *e, struct edge_client *client)
+{
+	struct edge_busy *b = TAILQ_FIRST(&client->waiting);
+	int32_t left = e->kserve->text_left;
+
+	TAILQ_REMOVE(&e->turns, client, turn);
+	TAILQ_INSERT_TAIL(&e->turns, client, turn);
+	stalled_give_credit(client);
+	if (client->credit <= 0)
+		return true;
+	if (!edge_has_reply_room(e, b) && !stalled_is_inside(b)) {
+		TAILQ_REMOVE(&client->waiting, b, wants);
+		TAILQ_INSERT_TAIL(&client->waiting, b, wants);
+		return false;
+	}
+	edge_stall(e, b->connection, false);
+	stalled_progress(e, b->connection, true);
+	return e->kserve->text_left < left;
+}
+
+/* Where the text of the turn ends, the next one goes on. */
+static void stalled_resume_text(struct edge *e)
+{
+	unsigned int vain = 0;
+
+	/* Segments that come in every turn could take all. */
+	edge_rewrite_leave_text(e);
+	for (unsigned int left = STALLED_VISITS; left > 0 && vain < e->n_turns; left--) {
+		if (e->kserve->text_left <= 0 || !stalled_has_room(e))
+			return;
+		vain = stalled_visit(e, TAILQ_FIRST(&e->turns)) ? 0 : vain + 1;
+	}
+}
+
+void edge_resume_stalled(struct edge *e)
+{
+	if (!TAILQ_EMPTY(&e->stalled))
+		stalled_resume_others(e);
+	if (unlikely(!TAILQ_EMPTY(&e->turns)))
+		stalled_resume_text(e);
+}
