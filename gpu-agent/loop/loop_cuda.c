@@ -18,8 +18,8 @@
 /* Blocks that copy: enough to fill the bus, few enough to leave the GPU to the model. */
 #define BLOCKS_MAX 64
 /* Blocks of a stage, which runs beside the model: an SM that has one may have no room for a block
- * of the model. Together they have 64 KiB under way. */
-#define STAGE_BLOCKS_MAX 16
+ * of the model. One takes and posts; the others together have 80 KiB under way. */
+#define STAGE_BLOCKS_MAX 6
 
 /* Launching the graph again takes 6 us, which a request pays for that comes meanwhile: a graph has
  * this many turns, or fewer when it would have more than this many nodes of the model. */
