@@ -17,6 +17,7 @@
 #include "gpu/gpu_peer.h"
 #include "gpu/floor/floor.h"
 #include "gpu/gpu_post.h"
+#include "loop/cuda/gpu_list.h"
 #include "common/options.h"
 
 #define GAP_US           20
