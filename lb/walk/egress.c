@@ -208,11 +208,11 @@ static bool egress_send_chunk(struct lcore *lc, struct flow *flow, const struct 
 
 /* Count the parts of the request's time; see latency.h. */
 static void egress_measure(struct lcore *lc, struct link *link, const struct slot *slot,
-			   const struct ring_reply *header)
+			   const struct ring_reply *header, uint64_t total_ns)
 {
 	struct latency_sample s = {
 		.queue_ns = lb_tsc_to_ns(lc->lb, slot->sent - slot->arrived),
-		.total_ns = lb_tsc_to_ns(lc->lb, lc->now - slot->sent),
+		.total_ns = total_ns,
 		.wait_ns = header->start_ns - header->seen_ns,
 		.run_ns = header->done_ns - header->start_ns,
 		.reply_ns = lc->reply_ns,
@@ -224,12 +224,19 @@ static void egress_measure(struct lcore *lc, struct link *link, const struct slo
 	latency_add(&lc->latency[slot->service], link->latency, &s);
 }
 
-/* ns that the request's batch ran; 0 when the worker's times are inconsistent. */
-static uint64_t egress_run_ns(const struct ring_reply *header)
+/*
+ * ns that the request's batch ran; 0 when the worker's times are inconsistent, or say that it ran
+ * for longer than the request was away: deadlines would be refused for a minute because of one such
+ * reply. Clocks count differently, and some by steps, so by half only.
+ */
+static uint64_t egress_run_ns(const struct ring_reply *header, uint64_t total_ns)
 {
-	if (header->done_ns < header->start_ns || header->start_ns < header->seen_ns)
+	uint64_t run_ns = header->done_ns - header->start_ns;
+
+	if (header->done_ns < header->start_ns || header->start_ns < header->seen_ns ||
+	    run_ns / 2 > total_ns)
 		return 0;
-	return header->done_ns - header->start_ns;
+	return run_ns;
 }
 
 /* The last chunk has arrived: count it and its times, and free the slot, which is a credit. */
@@ -237,10 +244,11 @@ static void egress_finish(struct lcore *lc, struct link *link, uint32_t number, 
 			  const struct ring_reply *header)
 {
 	struct slot *slot = &link->slot[number];
-	uint64_t run_ns = egress_run_ns(header);
+	uint64_t total_ns = lb_tsc_to_ns(lc->lb, lc->now - slot->sent);
+	uint64_t run_ns = egress_run_ns(header, total_ns);
 
 	if (likely(slot->state != SLOT_PROBE))
-		egress_measure(lc, link, slot, header);
+		egress_measure(lc, link, slot, header, total_ns);
 	if (run_ns > __atomic_load_n(&link->longest_run_ns, __ATOMIC_RELAXED))
 		__atomic_store_n(&link->longest_run_ns, run_ns, __ATOMIC_RELAXED);
 	__atomic_store_n(&link->backlog, header->backlog, __ATOMIC_RELAXED);

@@ -41,7 +41,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		must(c->sent <= TRACE_LOAD_MAX && c->received <= TRACE_LOAD_MAX);
 	}
 	must(size_calls_cost(&trace, &network, &cost) == 0);
-	must(isfinite(cost.local_us) && isfinite(cost.remote_us) && isfinite(cost.cost));
+	must(isfinite(cost.local_us) && isfinite(cost.remote_us) &&
+	     isfinite(cost.cost) == (cost.local_us > 0));
 	trace_fini(&trace);
 	return 0;
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Workers that say that they run requests by their deadlines, and give up what would be late. */
+#include <inttypes.h>
+
 #include "ring.h"
 #include "worker.h"
 #include "lb.h"
@@ -27,8 +29,9 @@ static struct walk_worker *measured(struct walk *w, uint32_t ms, bool by_deadlin
 	v->by_deadline = by_deadline;
 	walk_beat(v);
 	walk_settle(w);
+	v->delay_ms = ms;
 	walk_send(w, 0, &ask);
-	walk_settle(w);
+	walk_pass(w, ms + 2);
 	walk_forget(w, 0);
 	v->answers = false;
 	walk_need(v->answered == 1);
@@ -136,4 +139,27 @@ WALK(a_worker_that_runs_in_order_gets_what_will_be_in_time)
 	walk_expect_notice(w, 0, &ask, LB_NOTICE_DEADLINE);
 	walk_forget(w, 0);
 	walk_destroy(w);
+}
+
+/* One reply that tells of a run that cannot have been: the others are still answered. */
+WALK(a_run_that_took_longer_than_its_request_says_nothing)
+{
+	static const uint64_t lies[] = {UINT64_C(600000000000), INT64_MAX, UINT64_MAX - 5};
+
+	for (size_t i = 0; i < 2 * RTE_DIM(lies); i++) {
+		struct walk *w = walk_with(", deadline_ms: 50");
+		struct walk_worker *v = measured(w, 20, i % 2 != 0);
+
+		walk_context("%" PRIu64 " ns", lies[i / 2]);
+		v->answers = true;
+		v->run_ns = lies[i / 2];
+		walk_send(w, 0, &ask);
+		walk_pass(w, 22);
+		walk_expect_echo(w, 0, &ask);
+		walk_send(w, 0, &ask);
+		walk_pass(w, 22);
+		walk_expect_echo(w, 0, &ask);
+		walk_destroy(w);
+	}
+	walk_context("%s", "");
 }
