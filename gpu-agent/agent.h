@@ -14,6 +14,7 @@
 #include "gpu/nvml.h"
 #include "gpu/places.h"
 #include "gpu_budget.h"
+#include "loop/cuda/gpu_list.h"
 #include "loop/loop.h"
 #include "loop/model_load.h"
 #include "rnic/rnic.h"

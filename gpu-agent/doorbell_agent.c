@@ -218,7 +218,7 @@ static bool add_worker(struct workers *w, const struct agent_options *o, int gpu
 			"agent: worker=%s max_batch=%u: this loop takes %u at most, and uses "
 			"that\n",
 			o->name, setup->model.shape.max_batch, setup->loop->batch_max);
-		setup->model.shape.max_batch = setup->loop->batch_max;
+		agent_model_limit(&setup->model, setup->loop->batch_max);
 	}
 	snprintf(setup->name, sizeof(setup->name), "%s", o->name);
 	if (numbered && gpu >= 0)
@@ -504,19 +504,25 @@ static struct rnic *agent_open_rnic(const struct agent_options *o, struct worker
 	return rnic;
 }
 
-/* Each model answers before its worker registers. False after an error was logged. */
+/* Each model answers before its worker registers. False after an error was logged; with a model
+ * that hangs the process ends. */
 static bool try_models(struct workers *w)
 {
 	char why[512];
 
 	for (unsigned int i = 0; i < w->n; i++) {
 		const struct agent_setup *setup = &w->setup[i];
+		int ret = agent_canary(setup, why, sizeof(why));
 
-		if (agent_canary(setup, why, sizeof(why)) < 0) {
+		if (ret < 0) {
 			log_sink_print(RTE_LOG_ERR,
 				       "doorbell-agent: worker=%s canary: model '%s' does not "
 				       "serve: %s",
 				       setup->name, setup->model.model->name, why);
+			/* It is still in its model, which cannot be closed then: that may hang,
+			 * too. */
+			if (ret == -ETIMEDOUT)
+				_exit(EXIT_FAILURE);
 			return false;
 		}
 		rte_log(RTE_LOG_INFO, agent_logtype, "agent: worker=%s canary=passed%s%s%s\n",

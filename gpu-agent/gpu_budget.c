@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "loop/loop.h"
+#include "loop/cuda/gpu_list.h"
 
 bool gpu_budget_begin(struct gpu_budget *b, uint32_t mb, int gpu, char *why, size_t size)
 {

@@ -33,8 +33,8 @@ struct pick_load {
 	uint16_t placed[WORKERS_MAX];      /* of those: places whose request it has not yet */
 	uint16_t later[WORKERS_MAX];       /* of the others: sent after its last answer */
 	/* Of a worker that runs requests by their deadlines: what it said last waits for a run,
-	 * less <later> then. */
-	int32_t told[WORKERS_MAX];
+	 * less <later> then; modulo 2^32, as of other workers it only grows. */
+	uint32_t told[WORKERS_MAX];
 	bool by_deadline[WORKERS_MAX];
 	float wait_ns[WORKERS_MAX];        /* that its requests waited for a run of late */
 	uint32_t open[WORKER_BLOCKS];      /* one bit per worker: it has credits */
@@ -162,7 +162,7 @@ static inline void workers_load_answered(struct pick_load *load, uint16_t worker
 static inline void workers_load_told(struct pick_load *load, uint16_t worker, uint32_t waiting)
 {
 	load->by_deadline[worker] = true;
-	load->told[worker] = (int32_t)waiting - load->later[worker];
+	load->told[worker] = waiting - load->later[worker];
 }
 
 /* A request of such a worker waited for so long until its run began. */
@@ -175,7 +175,7 @@ static inline void workers_load_waited(struct pick_load *load, uint16_t worker, 
  * way there. */
 static inline uint32_t workers_load_waiting(const struct pick_load *load, uint16_t worker)
 {
-	int32_t waiting = load->told[worker] + load->later[worker];
+	int32_t waiting = (int32_t)(load->told[worker] + load->later[worker]);
 
 	return (uint32_t)(waiting > 0 ? waiting : 0) + load->placed[worker];
 }

@@ -126,20 +126,36 @@ struct ring_clock {
  * requests of a load balancer with the slower clock would seem to be older and older. */
 #define RING_DRIFT 1024
 
-/* us by which <least> may have grown until <now_us>. */
+/* us by which <least> may have grown until <now_us>; after a month without a request not so much
+ * that the sign of a difference is lost. */
 RING_FN uint32_t ring_clock_drift(const struct ring_clock *c, uint64_t now_us)
 {
-	return (uint32_t)((now_us - c->at_us) / RING_DRIFT);
+	uint64_t us = (now_us - c->at_us) / RING_DRIFT;
+
+	return us < 0x40000000u ? (uint32_t)us : 0x40000000u;
 }
 
-/* A request with stamp <sent_us> is seen at <now_us>, both in us of their own clocks. */
-RING_FN void ring_clock_note(struct ring_clock *c, uint32_t sent_us, uint64_t now_us)
+/* A load balancer's clock stands while its machine is suspended or moved. Then requests seem to
+ * have waited for longer than they can have, by more than this many us. */
+#define RING_CLOCK_STOOD 100000
+
+/*
+ * A request with stamp <sent_us> is seen at <now_us>, both in us of their own clocks, and came no
+ * longer than <most_us> ago. Of several, call it for the one that came first first.
+ */
+RING_FN void ring_clock_note(struct ring_clock *c, uint32_t sent_us, uint64_t now_us,
+			     uint64_t most_us)
 {
 	uint32_t difference = (uint32_t)now_us - sent_us;
-	uint32_t most = c->least + ring_clock_drift(c, now_us);
+	int32_t later = (int32_t)(difference - c->least - ring_clock_drift(c, now_us));
 
-	if (sent_us == 0 || (c->at_us != 0 && (int32_t)(difference - most) > 0))
+	if (sent_us == 0)
 		return;
+	if (c->at_us != 0 && later > 0) {
+		if ((uint64_t)later < most_us || (uint64_t)later - most_us < RING_CLOCK_STOOD)
+			return;
+		difference -= (uint32_t)most_us;
+	}
 	c->least = difference;
 	c->at_us = now_us;
 }

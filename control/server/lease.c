@@ -40,7 +40,7 @@ static const struct control_param gpu_params[] = {
 	{CONTROL_PARAM(worker_gpu, utilization), CONTROL_INTEGER, false, .max = 100},
 	{CONTROL_PARAM(worker_gpu, memory_used), CONTROL_INTEGER, false, .max = INT64_MAX},
 	{CONTROL_PARAM(worker_gpu, memory_total), CONTROL_INTEGER, false, .max = INT64_MAX},
-	{CONTROL_PARAM(worker_gpu, temperature), CONTROL_INTEGER, false, .max = 1000},
+	{CONTROL_PARAM(worker_gpu, temperature), CONTROL_INTEGER, false, .max = WORKER_DEGREES_MAX},
 	{CONTROL_PARAM(worker_gpu, power_mw), CONTROL_INTEGER, false, .max = INT64_MAX},
 	{CONTROL_PARAM(worker_gpu, ecc_corrected), CONTROL_INTEGER, false, .max = INT64_MAX},
 	{CONTROL_PARAM(worker_gpu, ecc_uncorrected), CONTROL_INTEGER, false, .max = INT64_MAX},
@@ -68,6 +68,14 @@ static bool lease_read_report(struct control_call *call, const json_t *object,
 		if (!control_params_read(call, where, json_array_get(q.batches, i), size_params,
 					 CONTROL_COUNT_OF(size_params), &size))
 			return false;
+		/* They are names in JSON and labels in metrics. */
+		if (i > 0 && size.rows <= report->size[i - 1].rows) {
+			control_fail(call, CONTROL_ERROR_PARAMS,
+				     "%s.rows: cannot use %u after %u; give sizes in ascending "
+				     "order",
+				     where, size.rows, report->size[i - 1].rows);
+			return false;
+		}
 		report->size[i] = (struct worker_size){size.rows, size.batches, size.run_us};
 	}
 	if (q.gpu == NULL)

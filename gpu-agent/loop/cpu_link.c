@@ -25,7 +25,8 @@ uint32_t cpu_link_take(const struct agent_loop_params *params, struct agent_link
 		.min_request = params->shape.min_request,
 		.max_request = params->shape.max_request,
 	};
-	uint32_t n = 0, noted, spare = cpu_link_spare(link, stats);
+	uint32_t n = 0, spare = cpu_link_spare(link, stats);
+	uint64_t most_us = (now_ns - link->empty_ns) / 1000;
 
 	max = spare < max ? spare : max;
 	while (n < max) {
@@ -40,13 +41,11 @@ uint32_t cpu_link_take(const struct agent_loop_params *params, struct agent_link
 		else
 			n++;
 	}
-	/* The last one has waited least. */
-	for (noted = n; noted > 0; noted--)
-		ring_clock_note(&link->clock, request[noted - 1].sent_us, now_ns / 1000);
+	for (uint32_t i = 0; i < n; i++)
+		ring_clock_note(&link->clock, request[i].sent_us, now_ns / 1000, most_us);
 	for (uint32_t i = 0; i < n; i++)
 		request[i].waited_us =
-			ring_clock_waited(&link->clock, request[i].sent_us, now_ns / 1000,
-					  (now_ns - link->empty_ns) / 1000);
+			ring_clock_waited(&link->clock, request[i].sent_us, now_ns / 1000, most_us);
 	if (n < max)
 		link->empty_ns = now_ns;
 	link->staged += n;

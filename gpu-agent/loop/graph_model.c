@@ -4,7 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "loop/gpu_graph.h"
+#include "loop/cuda/gpu_graph.h"
 #include "loop/graph_model.h"
 
 /* 0, or -EINVAL when <at> is not memory of the graph's GPU. */

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "loop/gpu_memory.h"
+#include "loop/cuda/gpu_memory.h"
 #include "rnic/rnic.h"
 
 struct link_memory {

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "loop/buckets/buckets.h"
+#include "models/buckets.h"
 #include "rdma/mlx5_post.h"
 #include "models/model.h"
 #include "ring.h"
@@ -129,14 +129,5 @@ struct agent_loop_ops {
 
 extern const struct agent_loop_ops agent_loop_cpu;
 extern const struct agent_loop_ops agent_loop_cuda;
-
-/* Number of GPUs that agent_loop_cuda can run on; when 0, <why> says why. */
-int agent_gpus(char *why, size_t size);
-/* The GPU's product name, or "". */
-void agent_gpu_name(int gpu, char *name, size_t size);
-/* Its PCI address, "0000:17:00.0". False when CUDA does not say. */
-bool agent_gpu_bus(int gpu, char *bus, size_t size);
-/* MiB of its memory that are free, and that it has. False when CUDA does not say. */
-bool agent_gpu_memory(int gpu, uint64_t *free_mb, uint64_t *total_mb);
 
 #endif

@@ -125,13 +125,20 @@ static void loop_cannot_take_turns(const struct agent_loop *loop, int ret)
 	_exit(EXIT_FAILURE);
 }
 
-void loop_cpu_take_turn(struct agent_loop *loop, uint64_t run_ns)
+void loop_cpu_take_turn(struct agent_loop *loop, uint64_t run_ns, uint32_t open)
 {
-	int ret;
+	int ret = 0;
 
 	if (loop->params.turns == NULL || loop->has_turn)
 		return;
-	ret = turns_take(&loop->turns, run_ns);
+	while (ret == 0) {
+		uint64_t now = clock_now_ns();
+
+		loop_cpu_heartbeat(loop, now, open);
+		ret = turns_ask(&loop->turns, run_ns, now);
+		if (ret == 0)
+			turns_sleep(&loop->turns, TURNS_SAY_NS);
+	}
 	if (ret < 0)
 		loop_cannot_take_turns(loop, ret);
 	loop->has_turn = true;

@@ -54,9 +54,10 @@ bool loop_cpu_post(struct agent_loop *loop, struct agent_link *link,
 
 /*
  * Where other loops run in turn with this one: wait for the turn; the next one may run. Without
- * such loops nothing happens. <run_ns>: what a run of this one takes.
+ * such loops nothing happens. <run_ns>: what a run of this one takes; <open>: as
+ * loop_cpu_heartbeat(), which is called meanwhile.
  */
-void loop_cpu_take_turn(struct agent_loop *loop, uint64_t run_ns);
+void loop_cpu_take_turn(struct agent_loop *loop, uint64_t run_ns, uint32_t open);
 void loop_cpu_give_turn(struct agent_loop *loop);
 /* The same by turns_try(): is it this loop's turn now? */
 bool loop_cpu_try_turn(struct agent_loop *loop, uint64_t now);

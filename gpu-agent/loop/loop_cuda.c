@@ -9,17 +9,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "loop/gpu_graph.h"
+#include "loop/cuda/gpu_graph.h"
 #include "loop/gpu_model.h"
-#include "loop/gpu_pin.h"
+#include "loop/cuda/gpu_pin.h"
 #include "loop/loop_cuda.h"
 #include "loop/model_load.h"
 
 /* Blocks that copy: enough to fill the bus, few enough to leave the GPU to the model. */
 #define BLOCKS_MAX 64
 /* Blocks of a stage, which runs beside the model: an SM that has one may have no room for a block
- * of the model. Together they have 64 KiB under way. */
-#define STAGE_BLOCKS_MAX 16
+ * of the model. One takes and posts; the others together have 80 KiB under way. */
+#define STAGE_BLOCKS_MAX 6
 
 /* Launching the graph again takes 6 us, which a request pays for that comes meanwhile: a graph has
  * this many turns, or fewer when it would have more than this many nodes of the model. */
@@ -654,50 +654,3 @@ const struct agent_loop_ops agent_loop_cuda = {
 	.failed = loop_cuda_failed,
 	.can_ring = loop_cuda_can_ring,
 };
-
-int agent_gpus(char *why, size_t size)
-{
-	int n = 0;
-	cudaError_t ret = cudaGetDeviceCount(&n);
-
-	if (ret != cudaSuccess)
-		n = 0;
-	if (n == 0)
-		snprintf(why, size, "%s",
-			 ret == cudaErrorInsufficientDriver
-				 ? "no NVIDIA driver, or one older than this CUDA"
-			 : ret == cudaSuccess ? "no GPU"
-					      : cudaGetErrorString(ret));
-	cudaGetLastError();
-	return n;
-}
-
-void agent_gpu_name(int gpu, char *name, size_t size)
-{
-	struct cudaDeviceProp properties;
-
-	name[0] = '\0';
-	if (cudaGetDeviceProperties(&properties, gpu) == cudaSuccess)
-		snprintf(name, size, "%s", properties.name);
-}
-
-bool agent_gpu_bus(int gpu, char *bus, size_t size)
-{
-	if (cudaDeviceGetPCIBusId(bus, (int)size, gpu) == cudaSuccess)
-		return true;
-	cudaGetLastError();
-	return false;
-}
-
-bool agent_gpu_memory(int gpu, uint64_t *free_mb, uint64_t *total_mb)
-{
-	size_t left, all;
-
-	if (cudaSetDevice(gpu) != cudaSuccess || cudaMemGetInfo(&left, &all) != cudaSuccess) {
-		cudaGetLastError();
-		return false;
-	}
-	*free_mb = left >> 20;
-	*total_mb = all >> 20;
-	return true;
-}

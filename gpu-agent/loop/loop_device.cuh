@@ -41,22 +41,6 @@ static __device__ __forceinline__ struct bytes16 acquire_quarter(const struct ri
 	return v;
 }
 
-/* Load 16 bytes, or zeros unless <wanted>. Call it for data that the RNIC wrote only after this
- * block saw the mark. It is a predicated load, not a branch: a thread waits for it only where its
- * value is used. */
-static __device__ __forceinline__ struct bytes16 read_16(const void *at, bool wanted = true)
-{
-	struct bytes16 v = {};
-
-	asm volatile("{\n\t.reg .pred p;\n\t"
-		     "setp.ne.u32 p, %3, 0;\n\t"
-		     "@p ld.global.v2.u64 {%0, %1}, [%2];\n\t}"
-		     : "+l"(v.low), "+l"(v.high)
-		     : "l"(at), "r"((uint32_t)wanted)
-		     : "memory");
-	return v;
-}
-
 static __device__ __forceinline__ struct bytes16 read_quarter(const struct ring_descriptor *d,
 							      uint32_t quarter, bool wanted = true)
 {

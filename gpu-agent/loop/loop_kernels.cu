@@ -180,6 +180,8 @@ static __device__ void scatter_replies(const struct gpu_loop *g, struct turn *t,
 	}
 	if (gridDim.x == 1)
 		copy_spans(&t->spans, t->n, mine, 0, 1);
+	else if (blockIdx.x > 0 && holds_back(g, t))
+		copy_deep(&t->spans, t->n, mine, blockIdx.x - 1, gridDim.x - 1);
 	else if (blockIdx.x > 0)
 		copy_spans(&t->spans, t->n, mine, blockIdx.x - 1, gridDim.x - 1);
 }

@@ -12,6 +12,7 @@
 
 #define WARP      32u
 #define ALL_LANES 0xffffffffu
+#define COPY_DEEP 4 /* pieces that a warp has on their way */
 
 struct span {
 	const uint8_t *from;
@@ -63,6 +64,22 @@ static __device__ void spans_set(struct spans *s, uint32_t n, struct span mine)
 struct bytes16 {
 	uint64_t low, high;
 };
+
+/* Load 16 bytes, or zeros unless <wanted>. Call it for data that the RNIC wrote only after this
+ * block saw the mark. It is a predicated load, not a branch: a thread waits for it only where its
+ * value is used. */
+static __device__ __forceinline__ struct bytes16 read_16(const void *at, bool wanted = true)
+{
+	struct bytes16 v = {};
+
+	asm volatile("{\n\t.reg .pred p;\n\t"
+		     "setp.ne.u32 p, %3, 0;\n\t"
+		     "@p ld.global.v2.u64 {%0, %1}, [%2];\n\t}"
+		     : "+l"(v.low), "+l"(v.high)
+		     : "l"(at), "r"((uint32_t)wanted)
+		     : "memory");
+	return v;
+}
 
 /* Load 16 bytes; from an unaligned address only the first <n>, by loads that do not wait for each
  * other. */
@@ -127,6 +144,69 @@ static __device__ void copy_spans(struct spans *s, uint32_t n, struct span mine,
 				high = middle;
 		}
 		copy_piece(&s->span[low], piece - s->first[low]);
+	}
+}
+
+/* A lane's part of a piece; 16 bytes at most, 0: none. */
+struct unit {
+	const uint8_t *from;
+	uint8_t *to;
+	uint32_t bytes;
+};
+
+static __device__ struct unit unit_of(const struct spans *s, uint32_t n, uint32_t piece)
+{
+	uint32_t low = 0, high = n, at; /* first[low] <= piece < first[high] */
+	const struct span *span;
+
+	if (piece >= s->first[n])
+		return (struct unit){};
+#pragma unroll 1
+	while (high - low > 1) {
+		uint32_t middle = (low + high) / 2;
+
+		if (s->first[middle] <= piece)
+			low = middle;
+		else
+			high = middle;
+	}
+	span = &s->span[low];
+	at = (piece - s->first[low]) * GPU_PIECE + threadIdx.x % WARP * 16;
+	return (struct unit){
+		.from = span->from + at,
+		.to = span->to + at,
+		.bytes = at >= span->length ? 0 : min(span->length - at, 16),
+	};
+}
+
+/* copy_spans() with COPY_DEEP pieces of a warp on their way, for few blocks, or for the GPU's own
+ * memory. Many blocks fill the bus with one each, and are slower with more. */
+static __device__ void copy_deep(struct spans *s, uint32_t n, struct span mine, uint32_t block,
+				 uint32_t blocks)
+{
+	uint32_t warps = blocks * blockDim.x / WARP;
+	struct unit unit[COPY_DEEP];
+	struct bytes16 v[COPY_DEEP];
+
+	if (n == 0)
+		return;
+	spans_set(s, n, mine);
+#pragma unroll 1
+	for (uint32_t piece = (block * blockDim.x + threadIdx.x) / WARP; piece < s->first[n];
+	     piece += COPY_DEEP * warps) {
+#pragma unroll
+		for (uint32_t i = 0; i < COPY_DEEP; i++)
+			unit[i] = unit_of(s, n, piece + i * warps);
+#pragma unroll
+		for (uint32_t i = 0; i < COPY_DEEP; i++)
+			v[i] = read_16(unit[i].from,
+				       unit[i].bytes > 0 && (uint64_t)unit[i].from % 16 == 0);
+#pragma unroll
+		for (uint32_t i = 0; i < COPY_DEEP; i++) {
+			if (unit[i].bytes > 0 && (uint64_t)unit[i].from % 16 != 0)
+				v[i] = load_some(unit[i].from, unit[i].bytes);
+			store_some(unit[i].to, v[i], unit[i].bytes);
+		}
 	}
 }
 

@@ -66,7 +66,7 @@ static __device__ void copy_staged(const struct gpu_loop *g, struct turn *t,
 			.to = g->stage + (r->stage - 1) * g->stage_stride,
 			.length = r->length,
 		};
-	copy_spans(&t->spans, t->n, mine, blockIdx.x, gridDim.x);
+	copy_deep(&t->spans, t->n, mine, blockIdx.x, gridDim.x);
 }
 
 /* Block 0: a request whose descriptor differs from what it was taken for counts as not staged, and
@@ -101,9 +101,9 @@ static __device__ void copy_held(const struct gpu_loop *g, struct turn *t,
 			.length = r->status == RING_OK ? r->reply_bytes : 0,
 		};
 	if (gridDim.x == 1)
-		copy_spans(&t->spans, n, mine, 0, 1);
+		copy_deep(&t->spans, n, mine, 0, 1);
 	else if (blockIdx.x > 0)
-		copy_spans(&t->spans, n, mine, blockIdx.x - 1, gridDim.x - 1);
+		copy_deep(&t->spans, n, mine, blockIdx.x - 1, gridDim.x - 1);
 }
 
 /* All blocks: send the replies that the turn has put aside. WQEs of the running batch are not built

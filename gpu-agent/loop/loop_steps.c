@@ -205,7 +205,7 @@ static void steps_run(struct agent_loop *loop)
 	struct loop_steps *s = loop->steps;
 	struct ring_reply times = {0};
 
-	loop_cpu_take_turn(loop, loop->stats.longest_run_ns);
+	loop_cpu_take_turn(loop, loop->stats.longest_run_ns, s->n);
 	times.start_ns = clock_now_ns();
 	loop->params.model->step(loop->params.model_state, s->turn, s->n_turns);
 	times.done_ns = clock_now_ns();

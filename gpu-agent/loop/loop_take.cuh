@@ -72,13 +72,17 @@ static __device__ void reread_descriptor(const struct gpu_loop *g, const struct 
 							   r->seen_ns / 1000, UINT32_MAX));
 }
 
-/* How long a request with stamp <sent_us> has waited that is seen <now>: no longer than since the last
- * poll, which it was not there for. */
+/* us since the last poll, which a request that is seen <now> was not there for. */
+static __device__ uint64_t most_us(const struct block0 *b, uint64_t now)
+{
+	return (now - b->carried.last_poll) / 1000;
+}
+
+/* How long a request with stamp <sent_us> has waited that is seen <now>. */
 static __device__ uint32_t waited_us(const struct block0 *b, const struct agent_link *link,
 				     uint32_t sent_us, uint64_t now)
 {
-	return ring_clock_waited(&link->clock, sent_us, now / 1000,
-				 (now - b->carried.last_poll) / 1000);
+	return ring_clock_waited(&link->clock, sent_us, now / 1000, most_us(b, now));
 }
 
 /*
@@ -198,7 +202,7 @@ static __device__ bool make_request(const struct gpu_loop *g, const struct block
 	sent_us = (uint32_t)__shfl_sync(ALL_LANES, seen.high, first_part + 2);
 	/* The last request of the link that is taken has waited least. */
 	if (mine && (takers & p->link_lanes) >> threadIdx.x == 1)
-		ring_clock_note(&p->link->clock, sent_us, now / 1000);
+		ring_clock_note(&p->link->clock, sent_us, now / 1000, most_us(b, now));
 	__syncwarp();
 	if (mine) {
 		r->waited_us = waited_us(b, p->link, sent_us, now);
@@ -238,7 +242,7 @@ static __device__ void take_only(const struct gpu_loop *g, struct block0 *b, str
 	bool fits = announce_first(g, link, p->link_number, t, seen, lead, half);
 
 	if (threadIdx.x == lead) {
-		ring_clock_note(&link->clock, sent_us, now / 1000);
+		ring_clock_note(&link->clock, sent_us, now / 1000, most_us(b, now));
 		struct gpu_request r = {
 			.sequence = seen.high,
 			.seen_ns = now,

@@ -76,6 +76,18 @@ uint32_t loop_turns_wait(const struct agent_loop *loop)
 	return loop->by_turns == NULL ? 0 : loop->by_turns->line.n;
 }
 
+/* It came to the ring <since_ns>. What it had waited when it was taken counts once: its time in the
+ * ring is part of both. Returns when its deadline began. */
+static uint64_t turns_note_arrival(struct intake *request, uint64_t since_ns)
+{
+	uint64_t in_ring_us = (request->seen_ns - since_ns) / 1000;
+
+	request->waited_us -=
+		in_ring_us < request->waited_us ? (uint32_t)in_ring_us : request->waited_us;
+	request->seen_ns = since_ns;
+	return since_ns - request->waited_us * UINT64_C(1000);
+}
+
 /* Take what has come into the line. */
 static void turns_take_rings(struct agent_loop *loop, uint64_t now)
 {
@@ -88,15 +100,17 @@ static void turns_take_rings(struct agent_loop *loop, uint64_t now)
 		n = loop_cpu_take(loop, now, t->taken, t->of, room);
 		for (uint32_t i = 0; i < n; i++) {
 			uint32_t place = t->free;
+			struct intake *request = &t->taken[i];
+			uint64_t began = turns_note_arrival(
+				request, watch_since(&t->watch,
+						     (unsigned int)(t->of[i] - loop->params.links),
+						     request->sequence - 1, now));
 
 			t->free = t->place[place].next_free;
-			t->taken[i].seen_ns = watch_since(
-				&t->watch, (unsigned int)(t->of[i] - loop->params.links),
-				t->taken[i].sequence - 1, now);
-			t->place[place].request = t->taken[i];
+			t->place[place].request = *request;
 			t->place[place].link = t->of[i];
-			line_add(&t->line, t->taken[i].seen_ns,
-				 line_due(t->taken[i].seen_ns, t->taken[i].deadline_us), place);
+			line_add(&t->line, request->seen_ns, line_due(began, request->deadline_us),
+				 place);
 		}
 	} while (n > 0);
 }
@@ -212,7 +226,9 @@ bool loop_turns_gather(struct agent_loop *loop)
 			continue;
 		}
 		loop->idle = 0;
-		if (turns_is_enough(loop, now) && turns_run_now(loop, now))
+		if (!turns_is_enough(loop, now))
+			turns_want_no_more(&loop->turns, now);
+		else if (turns_run_now(loop, now))
 			return true;
 		turns_sleep(&loop->turns, TURNS_LOOK_NS);
 	}

@@ -182,6 +182,14 @@ fail:
 	return ret;
 }
 
+void agent_model_limit(struct loaded_model *m, uint32_t max_batch)
+{
+	if (m->shape.max_batch <= max_batch)
+		return;
+	m->shape.max_batch = max_batch;
+	agent_buckets_cut(&m->buckets, max_batch);
+}
+
 void agent_model_unload(struct loaded_model *m)
 {
 	if (m->model == NULL)

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 #include "description.h"
-#include "loop/buckets/buckets.h"
+#include "models/buckets.h"
 #include "models/model.h"
 
 struct loaded_model {
@@ -52,6 +52,8 @@ int agent_model_load(struct loaded_model *m, const char *name, const char *argum
 /* Open <model>, which is loaded already and outlives <m>. 0, or -errno and <error>. */
 int agent_model_open(struct loaded_model *m, const struct agent_model *model, const char *arguments,
 		     uint32_t max_batch, char *error, size_t size);
+/* Batches have <max_batch> rows at most from now on. */
+void agent_model_limit(struct loaded_model *m, uint32_t max_batch);
 /* Close the model and unload its plug-in. */
 void agent_model_unload(struct loaded_model *m);
 

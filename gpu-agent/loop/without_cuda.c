@@ -3,7 +3,8 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "loop/gpu_memory.h"
+#include "loop/cuda/gpu_list.h"
+#include "loop/cuda/gpu_memory.h"
 #include "loop/graph_model.h"
 #include "loop/loop.h"
 
@@ -37,6 +38,8 @@ const struct agent_loop_ops agent_loop_cuda = {
 	.stats = loop_none_stats,
 	.failed = loop_none_failed,
 };
+
+/* --- gpu_list.c --- */
 
 int agent_gpus(char *why, size_t size)
 {

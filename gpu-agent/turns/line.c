@@ -19,9 +19,9 @@ void line_fini(struct line *line)
 	free(line->at);
 }
 
-uint64_t line_due(uint64_t seen_ns, uint32_t deadline_us)
+uint64_t line_due(uint64_t began_ns, uint32_t deadline_us)
 {
-	return deadline_us == 0 ? LINE_NEVER : seen_ns + deadline_us * UINT64_C(990);
+	return deadline_us == 0 ? LINE_NEVER : began_ns + deadline_us * UINT64_C(990);
 }
 
 void line_add(struct line *line, uint64_t seen_ns, uint64_t due_ns, uint32_t place)

@@ -34,10 +34,10 @@ int line_init(struct line *line, uint32_t room);
 void line_fini(struct line *line);
 
 /*
- * When the run of a request must have ended that was seen <seen_ns> and has <deadline_us> from
- * then: a hundredth of its time is for the reply's way back.
+ * When the run of a request must have ended that has <deadline_us> from <began_ns> on: a hundredth
+ * of its time is for the reply's way back.
  */
-uint64_t line_due(uint64_t seen_ns, uint32_t deadline_us);
+uint64_t line_due(uint64_t began_ns, uint32_t deadline_us);
 
 /* Puts a request that was seen <seen_ns> in its place. The line must have room. */
 void line_add(struct line *line, uint64_t seen_ns, uint64_t due_ns, uint32_t place);

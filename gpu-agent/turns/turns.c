@@ -20,9 +20,6 @@
  */
 enum { TURN = 0, PLACES = 16 };
 
-/* One that waits says anew what it wants after this long at the latest. */
-#define TURNS_SAY_NS UINT64_C(1000000)
-
 /* One that has said nothing for so long has gone, or runs nothing. */
 #define TURNS_GONE_NS UINT64_C(10000000000)
 
@@ -38,11 +35,15 @@ struct turns_file {
 /* --- who is first ------------------------------------------------------------------------------
  */
 
+/* Was it within the last <ns>? The file may be older than the machine's clock. */
+static bool turns_is_recent(uint64_t then, uint64_t ns, uint64_t now)
+{
+	return then < now + TURNS_FRESH_NS && then + ns > now;
+}
+
 static bool turns_counts(const struct turns_offer *o, uint64_t now)
 {
-	/* The file may be older than the machine's clock. */
-	return o->said_ns != 0 && o->said_ns + TURNS_FRESH_NS > now &&
-	       o->said_ns < now + TURNS_FRESH_NS;
+	return o->said_ns != 0 && turns_is_recent(o->said_ns, TURNS_FRESH_NS, now);
 }
 
 /* Are all that wait in time, in whatever order they run? */
@@ -88,7 +89,8 @@ static uint64_t turns_longest_of(const struct turns_offer *offer, unsigned int n
 	uint64_t longest = UINT64_C(1000000);
 
 	for (unsigned int i = 0; i < n; i++)
-		if (offer[i].run_ns > longest && offer[i].alive_ns + TURNS_GONE_NS > now)
+		if (offer[i].run_ns > longest &&
+		    turns_is_recent(offer[i].alive_ns, TURNS_GONE_NS, now))
 			longest = offer[i].run_ns;
 	return longest;
 }
@@ -134,27 +136,50 @@ static int turns_lock(const struct turns *t, int command, short type, off_t whic
 	return ret != 0 ? -errno : 0;
 }
 
+/* One that may write to the file can keep the turn for ever, or make it shorter, which ends all
+ * that have mapped it. */
+static bool turns_are_ours(const struct stat *is)
+{
+	return S_ISREG(is->st_mode) && (is->st_mode & S_IWOTH) == 0 &&
+	       (is->st_uid == geteuid() || is->st_uid == 0);
+}
+
+/* Never made smaller: others may have mapped it. 0, or -errno with a reason. */
+static int turns_map(struct turns *t, const char **why)
+{
+	struct stat is;
+	void *at;
+
+	if (fstat(t->fd, &is) != 0)
+		return -errno;
+	if (!turns_are_ours(&is)) {
+		*why = "other users may write to it; give one that belongs to the agents' user, "
+		       "or to root";
+		return -EPERM;
+	}
+	if (is.st_size < (off_t)sizeof(struct turns_file) &&
+	    ftruncate(t->fd, sizeof(struct turns_file)) != 0)
+		return -errno;
+	at = mmap(NULL, sizeof(struct turns_file), PROT_READ | PROT_WRITE, MAP_SHARED, t->fd, 0);
+	if (at == MAP_FAILED)
+		return -errno;
+	t->file = at;
+	return 0;
+}
+
 int turns_open(struct turns *t, const char *path, char *error, size_t size)
 {
-	void *at = MAP_FAILED;
-	struct stat is;
+	const char *why = NULL;
+	int ret;
 
 	*t = (struct turns){.fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600), .member = -1};
-	/* Never made smaller: others may have mapped it. */
-	if (t->fd >= 0 && fstat(t->fd, &is) == 0 &&
-	    (is.st_size >= (off_t)sizeof(struct turns_file) ||
-	     ftruncate(t->fd, sizeof(struct turns_file)) == 0))
-		at = mmap(NULL, sizeof(struct turns_file), PROT_READ | PROT_WRITE, MAP_SHARED,
-			  t->fd, 0);
-	if (at == MAP_FAILED) {
-		int ret = errno;
-
-		snprintf(error, size, "--turns %s: %s", path, strerror(ret));
+	ret = t->fd < 0 ? -errno : turns_map(t, &why);
+	if (ret < 0) {
+		snprintf(error, size, "--turns %s: %s", path, why != NULL ? why : strerror(-ret));
 		if (t->fd >= 0)
 			close(t->fd);
-		return -ret;
+		return ret;
 	}
-	t->file = at;
 	for (int i = 0; i < TURNS_MEMBERS && t->member < 0; i++)
 		if (turns_lock(t, F_OFD_SETLK, F_WRLCK, PLACES + i) == 0)
 			t->member = i;
@@ -218,6 +243,7 @@ void turns_want_no_more(struct turns *t, uint64_t now)
 {
 	t->own.said_ns = 0;
 	t->own.alive_ns = now;
+	t->heard = __atomic_load_n(&t->file->bell, __ATOMIC_ACQUIRE);
 	turns_say(t);
 }
 
@@ -261,19 +287,20 @@ void turns_sleep(const struct turns *t, uint64_t ns)
 	syscall(SYS_futex, &t->file->bell, FUTEX_WAIT, t->heard, &at_most, NULL, 0);
 }
 
-int turns_take(struct turns *t, uint64_t run_ns)
+int turns_ask(struct turns *t, uint64_t run_ns, uint64_t now)
 {
 	const struct turns_offer offer = {.run_ns = run_ns};
+
+	turns_want(t, &offer, now);
+	return turns_try(t, now);
+}
+
+int turns_take(struct turns *t, uint64_t run_ns)
+{
 	int ret;
 
-	do {
-		uint64_t now = clock_now_ns();
-
-		turns_want(t, &offer, now);
-		ret = turns_try(t, now);
-		if (ret == 0)
-			turns_sleep(t, TURNS_SAY_NS);
-	} while (ret == 0);
+	while ((ret = turns_ask(t, run_ns, clock_now_ns())) == 0)
+		turns_sleep(t, TURNS_SAY_NS);
 	return ret < 0 ? ret : 0;
 }
 

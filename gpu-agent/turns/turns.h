@@ -48,7 +48,8 @@ struct turns {
 	struct turns_offer own;
 };
 
-/* Open the file, or make it. 0, or -errno with a sentence in <error>. */
+/* Open the file, or make it. 0, or -errno with a sentence in <error>; -EPERM: users other than this
+ * one and root may write to it. */
 int turns_open(struct turns *turns, const char *path, char *error, size_t size);
 void turns_close(struct turns *turns);
 
@@ -58,11 +59,17 @@ void turns_want_no_more(struct turns *turns, uint64_t now);
 
 /* Take the turn if it is free, and this one is first. 1: taken; 0: not now; or -errno. */
 int turns_try(struct turns *turns, uint64_t now);
-/* Sleep until a turn ends, <ns> at most, unless one has ended since the last turns_want(). */
+/* Sleep until a turn ends, <ns> at most, unless one has ended since the last turns_want()
+ * or turns_want_no_more(). */
 void turns_sleep(const struct turns *turns, uint64_t ns);
 
-/* Wait for the turn, in the order in which others without deadlines ask. <run_ns>: what the runs of
- * this one take. 0 or -errno. */
+/* Want the turn, in the order in which others without deadlines ask, and try to take it. <run_ns>:
+ * what the runs of this one take. As turns_try(). */
+int turns_ask(struct turns *turns, uint64_t run_ns, uint64_t now);
+/* One that asked and did not get it asks again after this long at the latest. */
+#define TURNS_SAY_NS UINT64_C(1000000)
+
+/* Ask until it is taken. 0 or -errno. */
 int turns_take(struct turns *turns, uint64_t run_ns);
 
 /* Say when the turn that this one has will end, as far as it knows. */

@@ -171,8 +171,8 @@ uint64_t edge_deadline(const struct lcore *lc)
 		!TAILQ_EMPTY(&e->wanting) || !TAILQ_EMPTY(&e->writing) ||
 		!TAILQ_EMPTY(&e->narrow) || (unlikely(e->tls != NULL) && edge_tls_waits(e));
 	/* Text that waits for its turn only goes on at once. */
-	if (e->text_short || e->goes_on || e->n_graves > 0 || edge_next_rewrite(e) != NULL || !TAILQ_EMPTY(&e->rows) ||
-	    (unlikely(e->tls != NULL) && edge_tls_must_go_on(e)))
+	if (e->text_short || e->goes_on || e->n_graves > 0 || edge_next_rewrite(e) != NULL ||
+	    !TAILQ_EMPTY(&e->rows) || (unlikely(e->tls != NULL) && edge_tls_must_go_on(e)))
 		return lc->now;
 	if (waits)
 		ms = 1;

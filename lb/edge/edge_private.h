@@ -172,7 +172,7 @@ struct edge_rows {
 	struct edge_request *ready, **last_ready;
 	uint64_t handle;   /* of the connection's flow */
 	uint32_t n;        /* rows; 0: their replies are joined */
-	uint32_t size;     /* bytes of each */
+	uint32_t size;     /* bytes of each; of those that differ, of the longest */
 	uint32_t left;     /* that have no reply */
 	uint32_t packets;  /* of replies that are held */
 	uint32_t gathered; /* packets that are held for bytes of rows */
@@ -184,7 +184,10 @@ struct edge_rows {
 	uint32_t moved_ms; /* when bytes of it came last */
 	bool waits;        /* it is on the list: there is something to do */
 	bool ends;
-	uint32_t end[KSERVE_ROWS_MAX]; /* where each reply's bytes end */
+	bool differ;
+	/* where each reply's bytes end; before the first one is joined, of rows that differ: where
+	 * each row's bytes do */
+	uint32_t end[KSERVE_ROWS_MAX];
 	struct edge_request *row[KSERVE_ROWS_MAX];
 };
 
@@ -412,8 +415,8 @@ struct edge {
 	struct edge_rows_list rows, free_rows; /* with something to do */
 	struct edge_rows_list used_rows;
 	uint32_t n_batches, n_rows; /* in use, and rows of all */
-	/* work of this turn that is kept for rows, for writing text and for ends of connections; see
-	 * edge_may_work() */
+	/* work of this turn that is kept for rows, for writing text and for ends of connections;
+	 * see edge_may_work() */
 	int32_t rows_left, write_left, ends_left;
 	struct edge_layout layout[LB_SERVICES_MAX];
 	uint32_t date_second; /* of the lcore's clock, when the date was written */
@@ -958,8 +961,8 @@ void edge_rewrite_end(struct edge *e, struct edge_request *r);
 
 int edge_rows_init(struct edge *e);
 void edge_rows_fini(struct edge *e);
-/* The request has so many rows. It fails if there is no memory, or its client has its share. */
-void edge_rows_begin(struct edge_busy *b, struct edge_request *r, uint32_t rows);
+/* The request has rows. It fails if there is no memory, or its client has its share. */
+void edge_rows_begin(struct edge_busy *b, struct edge_request *r, const struct stream_begin *begin);
 /* Bytes of <r>, which are those of its rows: in the packet of <p>, or, where that is NULL, to be
  * copied. */
 void edge_rows_place(struct edge_busy *b, struct edge_request *r, uint64_t offset,

@@ -152,7 +152,7 @@ static inline void requests_begin(struct edge_busy *b, struct edge_request *r,
 	if (unlikely(begin->streams))
 		edge_stream_begin(b, r);
 	if (unlikely(begin->rows > 1))
-		return edge_rows_begin(b, r, begin->rows);
+		return edge_rows_begin(b, r, begin);
 	if (unlikely(r->size > b->edge->gather_max) && !edge_large_begin(b, r))
 		requests_no_memory(b, r);
 }

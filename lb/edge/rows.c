@@ -145,14 +145,56 @@ static struct edge_request *rows_add(struct edge *e, struct edge_request *parent
 	return r;
 }
 
+/* Where the bytes of a row begin in the request, and how many there are. */
+static uint64_t rows_start(const struct edge_rows *w, uint32_t row)
+{
+	if (likely(!w->differ))
+		return (uint64_t)w->size * row;
+	return row == 0 ? 0 : w->end[row - 1];
+}
+
+static uint32_t rows_size(const struct edge_rows *w, uint32_t row)
+{
+	return likely(!w->differ) ? w->size : w->end[row] - (uint32_t)rows_start(w, row);
+}
+
+/* The row that has this byte of the request; or one behind the last. */
+static uint64_t rows_with(const struct edge_rows *w, uint64_t offset)
+{
+	uint32_t from = 0, to = w->n;
+
+	if (likely(!w->differ))
+		return offset / w->size;
+	while (from < to) {
+		uint32_t middle = (from + to) / 2;
+
+		if (w->end[middle] <= offset)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	return from;
+}
+
+/* Takes over where rows end that differ in length. */
+static void rows_copy_ends(struct edge *e, struct edge_rows *w, uint32_t rows)
+{
+	w->differ = true;
+	memcpy(w->end, e->kserve->row_ends, rows * sizeof(w->end[0]));
+	w->size = 0;
+	for (uint32_t i = 0; i < rows; i++)
+		w->size = RTE_MAX(w->size, rows_size(w, i));
+}
+
 /* False: no memory. What there was of it is the batch's. */
 static bool rows_add_all(struct edge *e, struct edge_rows *w, uint32_t rows)
 {
 	while (w->n < rows && e->free_request != NULL) {
-		struct edge_request *row = rows_add(e, w->request, w->size, w->n + 1);
+		uint32_t size = rows_size(w, w->n);
+		struct edge_request *row = rows_add(e, w->request, size, w->n + 1);
 
 		w->row[w->n++] = row;
-		if (w->size > e->gather_max && !edge_large_begin(w->busy, row))
+		if (size > e->gather_max && !edge_large_begin(w->busy, row))
 			break;
 	}
 	e->n_rows += w->n;
@@ -160,8 +202,9 @@ static bool rows_add_all(struct edge *e, struct edge_rows *w, uint32_t rows)
 	return w->n == rows;
 }
 
-void edge_rows_begin(struct edge_busy *b, struct edge_request *r, uint32_t rows)
+void edge_rows_begin(struct edge_busy *b, struct edge_request *r, const struct stream_begin *begin)
 {
+	uint32_t rows = begin->rows;
 	struct edge *e = b->edge;
 	struct edge_rows *w = TAILQ_FIRST(&e->free_rows);
 
@@ -182,6 +225,8 @@ void edge_rows_begin(struct edge_busy *b, struct edge_request *r, uint32_t rows)
 				.left = rows,
 				.moved_ms = e->stack.now_ms};
 	w->last_ready = &w->ready;
+	if (unlikely(begin->rows_differ))
+		rows_copy_ends(e, w, rows);
 	e->n_batches++;
 	b->client->batches++;
 	r->rows = w;
@@ -193,7 +238,12 @@ struct edge_request *edge_rows_at(struct edge_request *r, uint64_t offset)
 {
 	const struct edge_rows *w = r->rows;
 
-	return likely(w == NULL) || offset / w->size >= w->n ? r : w->row[offset / w->size];
+	uint64_t row;
+
+	if (likely(w == NULL))
+		return r;
+	row = rows_with(w, offset);
+	return row >= w->n ? r : w->row[row];
 }
 
 /* All bytes of the row have come. */
@@ -232,16 +282,17 @@ static bool rows_put(struct edge_busy *b, struct edge_request *row, uint64_t off
 void edge_rows_place(struct edge_busy *b, struct edge_request *r, uint64_t offset,
 		     struct edge_piece *p, const uint8_t *bytes, uint32_t length)
 {
-	uint32_t size = r->rows->size;
+	const struct edge_rows *w = r->rows;
 
 	r->placed += length;
 	r->rows->moved_ms = b->edge->stack.now_ms;
 	while (length > 0) {
-		uint64_t at = offset % size;
-		uint32_t n = (uint32_t)RTE_MIN((uint64_t)length, size - at);
+		uint32_t row = (uint32_t)rows_with(w, offset);
+		uint64_t at = offset - rows_start(w, row);
+		uint32_t n = (uint32_t)RTE_MIN((uint64_t)length, rows_size(w, row) - at);
 
 		/* Without memory the request has failed, and its rows end. */
-		if (!rows_put(b, r->rows->row[offset / size], at, p, bytes, n))
+		if (!rows_put(b, w->row[row], at, p, bytes, n))
 			return;
 		offset += n;
 		bytes += n;

@@ -103,7 +103,7 @@ static uint32_t tensors_deadline(const struct grpc_stream *s, uint64_t us)
 static bool tensors_begin(struct grpc_call *c, struct grpc_stream *s, uint64_t size)
 {
 	struct kserve_reader *r = s->reader;
-	uint64_t rows = r->rows > 1 ? r->rows : 1;
+	uint64_t rows = r->rows > 1 ? r->rows : 1, row = kserve_tensors_row(r, size);
 	struct stream_action *action;
 
 	if (!c->room->find(c->room, s->asked->layout->model.name)) {
@@ -111,11 +111,11 @@ static bool tensors_begin(struct grpc_call *c, struct grpc_stream *s, uint64_t s
 				 s->asked->layout->model.name);
 		return false;
 	}
-	if (size / rows > s->asked->max_request || size == 0) {
-		grpc_call_refuse(
-			c, s, size == 0 ? 400 : 413,
-			"the inputs have %" PRIu64 " bytes, the service takes %" PRIu64 "%s",
-			size / rows, (uint64_t)s->asked->max_request, rows > 1 ? ", per row" : "");
+	if (row > s->asked->max_request || size == 0) {
+		grpc_call_refuse(c, s, size == 0 ? 400 : 413,
+				 "the inputs have %" PRIu64 " bytes, the service takes %" PRIu64
+				 "%s",
+				 row, (uint64_t)s->asked->max_request, rows > 1 ? ", per row" : "");
 		return false;
 	}
 	r->begun = true;
@@ -123,6 +123,7 @@ static bool tensors_begin(struct grpc_call *c, struct grpc_stream *s, uint64_t s
 	action = grpc_call_add(c, s->asked, STREAM_BEGIN);
 	action->begin.size = size;
 	action->begin.rows = (uint16_t)rows;
+	action->begin.rows_differ = r->row_most > 0;
 	action->begin.tag = (uintptr_t)s->asked;
 	action->begin.deadline_us = tensors_deadline(s, kserve_tensors_deadline(&r->infer));
 	action->begin.session = kserve_tensors_session(&r->infer);
@@ -172,10 +173,27 @@ static bool tensors_try_begin(struct grpc_call *c, struct grpc_stream *s, bool f
 	uint64_t size;
 
 	if (r->begun || r->grpc.model[0] == '\0' || r->grpc.replayed < r->grpc.early_raws ||
+	    kserve_tensors_differ(r, &s->asked->layout->model) ||
 	    !kserve_tensors_sum(r, s->asked->layout->model.inputs, &size) ||
 	    (!few && size <= sizeof(r->held)))
 		return true;
 	return tensors_begin(c, s, size) && tensors_produce_held(c, s);
+}
+
+/* All of a request is kept whose rows differ in length. False: it was refused. */
+static bool tensors_begin_rows(struct grpc_call *c, struct grpc_stream *s)
+{
+	struct kserve_reader *r = s->reader;
+	uint32_t size = r->held_bytes;
+
+	if (!kserve_tensors_cut(r, &s->asked->layout->model, c->room)) {
+		grpc_call_refuse(c, s, r->infer.status, "%s", r->infer.error);
+		return false;
+	}
+	if (!tensors_begin(c, s, size))
+		return false;
+	tensors_produce(c, s, c->room->scratch, 0, size);
+	return true;
 }
 
 /* Where the bytes of input <i> go. False: that is not known, and the request was refused. */
@@ -183,13 +201,15 @@ static bool tensors_places(struct grpc_call *c, struct grpc_stream *s, uint8_t i
 			   struct kserve_places *p)
 {
 	struct kserve_reader *r = s->reader;
+	bool several;
 
 	if (kserve_tensors_places(r, &s->asked->layout->model, r->place[i], p))
 		return true;
-	grpc_call_refuse(c, s, r->rows > 1 ? 501 : 400,
+	several = r->rows > 1 && !s->asked->layout->model.rows_differ;
+	grpc_call_refuse(c, s, several ? 501 : 400,
 			 "inputs[%u] ('%s'): inputs whose size is not in the model must be in the "
 			 "order of the model%s",
-			 i, r->infer.input[i].name, r->rows > 1 ? ", and in one row" : "");
+			 i, r->infer.input[i].name, several ? ", and in one row" : "");
 	return false;
 }
 
@@ -234,9 +254,12 @@ static void tensors_take(struct grpc_call *c, struct grpc_stream *s, const struc
 		action->bytes.within = (uint32_t)p->within;
 		action->bytes.row = p->row;
 	} else if (!kserve_tensors_hold_at(r, p, at)) {
-		grpc_call_refuse(c, s, 501,
-				 "more than %u bytes of inputs before the sizes of all are known",
-				 KSERVE_HELD_MAX);
+		grpc_call_refuse(
+			c, s, 501,
+			kserve_tensors_differ(r, &s->asked->layout->model)
+				? KSERVE_ROWS_TOO_LONG
+				: "more than %u bytes of inputs before the sizes of all are known",
+			KSERVE_HELD_MAX);
 	}
 }
 
@@ -307,7 +330,8 @@ static void tensors_done(struct grpc_call *c, struct grpc_stream *s)
 		return grpc_call_refuse(c, s, r->infer.status, "%s", r->infer.error);
 	for (uint8_t i = 0; i < r->infer.inputs; i++)
 		kserve_tensors_know(r, r->place[i], r->infer.input[i].bytes);
-	if (!tensors_try_begin(c, s, true))
+	if (kserve_tensors_differ(r, m) ? !tensors_begin_rows(c, s)
+					: !tensors_try_begin(c, s, true))
 		return;
 	tensors_choose_outputs(s);
 	if (tensors_is_one_row(s))

@@ -189,7 +189,7 @@ struct stream_rewritten grpc_rewrite(struct stream *s, struct stream_reply *repl
 {
 	struct kserve_asked *a = (struct kserve_asked *)(uintptr_t)reply->tag;
 	struct stream_rewritten written = {0};
-	struct reply_outputs outputs = {.rows = 1};
+	struct reply_outputs outputs = {.rows = 1, .cuts = 1};
 	uint8_t head[GRPC_HEAD_MAX];
 	uint32_t n;
 

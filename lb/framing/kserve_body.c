@@ -98,7 +98,7 @@ void kserve_call_refuse(struct kserve_call *c, uint16_t status, const char *form
 bool kserve_call_begin(struct kserve_call *c, uint64_t size)
 {
 	struct kserve_reader *r = c->reader;
-	uint64_t rows = r->rows > 1 ? r->rows : 1;
+	uint64_t rows = r->rows > 1 ? r->rows : 1, row = kserve_tensors_row(r, size);
 	struct stream_action *action;
 
 	if (!c->room->find(c->room, r->asked->layout->model.name)) {
@@ -106,11 +106,11 @@ bool kserve_call_begin(struct kserve_call *c, uint64_t size)
 				   r->asked->layout->model.name);
 		return false;
 	}
-	if (size / rows > r->asked->max_request) {
+	if (row > r->asked->max_request) {
 		kserve_call_refuse(
 			c, 413,
-			"the inputs have %" PRIu64 " bytes, the service takes %" PRIu64 "%s",
-			size / rows, (uint64_t)r->asked->max_request, rows > 1 ? ", per row" : "");
+			"the inputs have %" PRIu64 " bytes, the service takes %" PRIu64 "%s", row,
+			(uint64_t)r->asked->max_request, rows > 1 ? ", per row" : "");
 		return false;
 	}
 	if (size == 0) {
@@ -122,6 +122,7 @@ bool kserve_call_begin(struct kserve_call *c, uint64_t size)
 	action = kserve_call_add(c, STREAM_BEGIN);
 	action->begin.size = size;
 	action->begin.rows = (uint16_t)rows;
+	action->begin.rows_differ = r->row_most > 0;
 	action->begin.tag = (uintptr_t)r->asked;
 	action->begin.deadline_us = kserve_tensors_deadline(&r->infer);
 	action->begin.session = kserve_tensors_session(&r->infer);

@@ -103,12 +103,18 @@ bool kserve_reply_scan(struct kserve_asked *a, struct stream_reply *reply, const
 	return a->found || reply->taken < reply->length;
 }
 
-/* Of several rows each has as many bytes. */
+/* Of several rows each has as many bytes, if the only output is not BYTES. */
 static bool reply_has_rows(struct kserve_asked *a, const struct stream_reply *reply,
 			   struct reply_outputs *out)
 {
-	out->rows = reply->rows > 1 ? reply->rows : 1;
-	out->row = reply->length / out->rows;
+	const struct kserve_model *m = &a->layout->model;
+
+	out->rows = out->cuts = reply->rows > 1 ? reply->rows : 1;
+	if (m->outputs == 1 && kserve_datatype_size(m->output[0].type) == 0)
+		out->cuts = 1;
+	out->row = reply->length / out->cuts;
+	if (out->cuts < out->rows)
+		return true;
 	for (uint32_t i = 0; !a->rows_fit && i < reply->rows; i++)
 		if (reply->ends[i] != (i + 1) * out->row)
 			return false;
@@ -155,7 +161,7 @@ uint32_t kserve_reply_place(const struct reply_outputs *outputs, uint8_t place, 
 {
 	uint32_t bytes = outputs->bytes[place], within;
 
-	if (outputs->rows == 1 || bytes == 0)
+	if (outputs->cuts == 1 || bytes == 0)
 		return outputs->offset[place] + at;
 	within = at % bytes;
 	if (bytes - within < *left)
@@ -213,7 +219,7 @@ void kserve_reply_answer(const struct kserve_asked *a, const struct reply_output
 /* Are the bytes that follow the JSON the reply as it is? */
 static bool reply_stays(const struct kserve_asked *a, const struct reply_outputs *outputs)
 {
-	if (a->outputs != a->layout->model.outputs || (outputs->rows > 1 && a->outputs > 1))
+	if (a->outputs != a->layout->model.outputs || (outputs->cuts > 1 && a->outputs > 1))
 		return false;
 	for (uint8_t i = 0; i < a->outputs; i++)
 		if (a->output[i] != i || (a->binary & 1u << i) == 0)
@@ -246,7 +252,7 @@ bool kserve_reply_is_usual(const struct kserve_asked *a, const struct stream_rep
 bool kserve_keeps(struct stream *s, const struct stream_reply *reply)
 {
 	struct kserve_asked *a = (struct kserve_asked *)(uintptr_t)reply->tag;
-	struct reply_outputs outputs = {.rows = 1};
+	struct reply_outputs outputs = {.rows = 1, .cuts = 1};
 	struct kserve_answer answer;
 
 	reply_note_drain(s, a);

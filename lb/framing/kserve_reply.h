@@ -7,7 +7,9 @@
 
 /* The outputs of a reply: where each is in it, and its shape. */
 struct reply_outputs {
-	uint32_t rows;                       /* 1, or more: then all have one length, */
+	uint32_t rows;
+	/* 1: the only output lies as it is, of all rows; or <rows>: each of them has one length, */
+	uint32_t cuts;
 	uint32_t row;                        /* which is this */
 	uint32_t offset[KSERVE_TENSORS_MAX]; /* in a row */
 	uint32_t bytes[KSERVE_TENSORS_MAX];  /* of a row */
@@ -27,7 +29,7 @@ bool kserve_reply_find(struct kserve_asked *a, const struct stream_reply *reply,
 /* Bytes of an output, those of all rows. */
 static inline uint32_t kserve_reply_bytes(const struct reply_outputs *outputs, uint8_t place)
 {
-	return outputs->rows * outputs->bytes[place];
+	return outputs->cuts * outputs->bytes[place];
 }
 /* Where byte <at> of an output lies in the reply; *left: so many bytes from there on, at most what
  * it was. */

@@ -100,6 +100,7 @@ static void room_begin(struct kserve_room *room, struct kserve_reader *r)
 	r->begun = false;
 	r->asked = NULL;
 	r->rows = 0;
+	r->row_most = 0;
 	r->known = r->seen = 0;
 	r->held_from = r->held_to = r->held_bytes = 0;
 }
@@ -304,24 +305,22 @@ static void layout_tensor(struct kserve_tensor *to, const struct model_tensor *f
 		to->shape[i] = from->shape[i + batch];
 }
 
-/* Has it tensors whose rows may differ in length? */
-static bool layout_has_bytes(const struct model_description *d)
+/* Has one of them rows that may differ in length? */
+static bool layout_has_bytes(const struct model_tensor *tensors, unsigned int n)
 {
 	bool has = false;
 
-	for (unsigned int i = 0; i < d->n_inputs; i++)
-		has |= d->input[i].datatype == DATATYPE_BYTES;
-	for (unsigned int i = 0; i < d->n_outputs; i++)
-		has |= d->output[i].datatype == DATATYPE_BYTES;
+	for (unsigned int i = 0; i < n; i++)
+		has |= tensors[i].datatype == DATATYPE_BYTES;
 	return has;
 }
 
-/* Rows of a client's batch become requests of their own, of one length. */
-static uint32_t layout_rows(const struct model_description *d, uint32_t max_rows)
+/* Rows of a client's batch become requests of their own. */
+static uint32_t layout_rows(const struct model_description *d, uint32_t max_rows, bool alone)
 {
 	if (!d->batch)
 		return 0;
-	if (layout_has_bytes(d) || max_rows == 0)
+	if (alone || max_rows == 0)
 		return 1;
 	return max_rows < KSERVE_ROWS_MAX ? max_rows : KSERVE_ROWS_MAX;
 }
@@ -334,8 +333,9 @@ static void layout_model(struct kserve_model *m, const char *name,
 	snprintf(m->version[0], sizeof(m->version[0]), "%.*s", KSERVE_VERSION_MAX - 1, d->version);
 	snprintf(m->platform, sizeof(m->platform), "%s", d->platform);
 	m->versions = d->version[0] != '\0';
-	m->max_batch = layout_rows(d, max_rows);
-	m->rows_differ = d->batch && layout_has_bytes(d);
+	m->rows_differ = d->batch && layout_has_bytes(d->input, d->n_inputs);
+	m->rows_alone = d->batch && d->n_outputs > 1 && layout_has_bytes(d->output, d->n_outputs);
+	m->max_batch = layout_rows(d, max_rows, m->rows_alone);
 	m->inputs = (uint8_t)d->n_inputs;
 	m->outputs = (uint8_t)d->n_outputs;
 	for (unsigned int i = 0; i < d->n_inputs; i++)

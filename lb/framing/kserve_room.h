@@ -151,7 +151,8 @@ struct kserve_asked {
 enum kserve_reading {
 	KSERVE_READS_HEAD,
 	KSERVE_READS_JSON,
-	KSERVE_READS_RAW, /* the first bytes of a raw body in chunks */
+	KSERVE_READS_RAW,  /* the first bytes of a raw body in chunks */
+	KSERVE_READS_ROWS, /* binary tensors of rows that differ in length */
 };
 
 /* A request whose head or JSON is being read. */
@@ -168,6 +169,7 @@ struct kserve_reader {
 	struct kserve_asked *asked;
 	uint64_t json_left; /* bytes of it that were not read; UINT64_MAX: up to the body's end */
 	uint64_t rows;
+	uint32_t row_most; /* bytes of the longest of rows that differ; 0: they do not */
 	uint64_t bytes_of[KSERVE_TENSORS_MAX]; /* of the model's inputs, by place */
 	uint16_t known, seen;                  /* bit per place: its bytes are; it came */
 	uint8_t place[KSERVE_TENSORS_MAX];     /* of the request's inputs in the model */
@@ -272,6 +274,8 @@ struct kserve_room {
 	struct kserve_watch watch[KSERVE_WATCHES];
 	struct kserve_seen_set seen[KSERVE_SEEN_SETS];
 	struct kserve_front front[KSERVE_FRONT], front_calls[KSERVE_FRONT], front_once;
+	uint32_t row_ends[KSERVE_ROWS_MAX]; /* of a request with rows that differ, until the next
+					       call */
 	uint8_t scratch[HTTP_RESPONSE_MAX + KSERVE_DOCUMENT];
 };
 

@@ -94,7 +94,7 @@ bool kserve_tensors_places(const struct kserve_reader *r, const struct kserve_mo
 	*p = (struct kserve_places){0};
 	if (!kserve_tensors_sum(r, place, &p->within))
 		return false;
-	if (r->rows <= 1 || m->inputs == 1)
+	if (r->rows <= 1 || m->inputs == 1 || m->rows_differ)
 		return true;
 	if (!kserve_tensors_sum(r, m->inputs, &all))
 		return false;
@@ -131,4 +131,98 @@ bool kserve_tensors_hold_at(struct kserve_reader *r, const struct kserve_places 
 		held = kserve_tensors_hold(r, offset);
 	}
 	return held;
+}
+
+/* --- rows that differ in length --- */
+
+/* Bytes that are kept of a tensor, of which the next row is cut. */
+struct tensors_rest {
+	const uint8_t *at, *end;
+	uint8_t input;     /* of the request */
+	uint64_t elements; /* of a row, which say how long they are; or: */
+	uint64_t bytes;    /* of a row */
+};
+
+static void tensors_rest(const struct kserve_reader *r, const struct kserve_model *m,
+			 struct tensors_rest rest[KSERVE_TENSORS_MAX])
+{
+	const uint8_t *at = r->held;
+
+	for (uint8_t p = 0; p < m->inputs; p++) {
+		rest[p] = (struct tensors_rest){.at = at, .end = at + r->bytes_of[p]};
+		at = rest[p].end;
+		if (kserve_tensors_size(m, p) > 0)
+			rest[p].bytes = r->bytes_of[p] / r->rows;
+	}
+	for (uint8_t i = 0; i < r->infer.inputs; i++) {
+		struct tensors_rest *t = &rest[r->place[i]];
+
+		t->input = i;
+		if (kserve_tensors_size(m, r->place[i]) == 0)
+			t->elements = r->infer.input[i].elements / r->rows;
+	}
+}
+
+/* Where the next row of it ends; NULL: its elements do not. */
+static const uint8_t *tensors_row_end(const struct tensors_rest *t)
+{
+	const uint8_t *at = t->at + t->bytes;
+	uint32_t length;
+
+	for (uint64_t k = 0; k < t->elements; k++) {
+		if (t->end - at < (ptrdiff_t)sizeof(length))
+			return NULL;
+		memcpy(&length, at, sizeof(length));
+		at += sizeof(length);
+		if (t->end - at < (ptrdiff_t)length)
+			return NULL;
+		at += length;
+	}
+	return at;
+}
+
+static bool tensors_refuse_row(struct kserve_reader *r, const struct tensors_rest *t, uint32_t row)
+{
+	kserve_infer_refuse(
+		&r->infer, 400,
+		row < r->rows ? "inputs[%u] ('%s'): an element of row %u ends behind the tensor"
+			      : "inputs[%u] ('%s'): bytes follow its last element, of %u rows",
+		t->input, r->infer.input[t->input].name, row);
+	return false;
+}
+
+bool kserve_tensors_cut(struct kserve_reader *r, const struct kserve_model *m,
+			struct kserve_room *room)
+{
+	struct tensors_rest rest[KSERVE_TENSORS_MAX];
+	uint8_t *to = room->scratch, *from;
+	uint64_t size;
+
+	/* A tensor may be missing. */
+	if (!kserve_tensors_sum(r, m->inputs, &size) || size != r->held_bytes ||
+	    size > sizeof(r->held)) {
+		kserve_infer_refuse(&r->infer, 400, "the inputs are not complete");
+		return false;
+	}
+	tensors_rest(r, m, rest);
+	room->text_left -= (int32_t)(r->held_bytes / 4);
+	for (uint32_t row = 0; row < r->rows; row++) {
+		from = to;
+		for (uint8_t p = 0; p < m->inputs; p++) {
+			const uint8_t *end = tensors_row_end(&rest[p]);
+
+			if (end == NULL)
+				return tensors_refuse_row(r, &rest[p], row);
+			memcpy(to, rest[p].at, (size_t)(end - rest[p].at));
+			to += end - rest[p].at;
+			rest[p].at = end;
+		}
+		room->row_ends[row] = (uint32_t)(to - room->scratch);
+		if (to - from > r->row_most)
+			r->row_most = (uint32_t)(to - from);
+	}
+	for (uint8_t p = 0; p < m->inputs; p++)
+		if (rest[p].at != rest[p].end)
+			return tensors_refuse_row(r, &rest[p], (uint32_t)r->rows);
+	return true;
 }

@@ -39,6 +39,29 @@ uint64_t kserve_places_offset(const struct kserve_places *p, uint64_t at, uint64
 /* kserve_tensors_hold() for r->run, from byte <at> of the tensor on. */
 bool kserve_tensors_hold_at(struct kserve_reader *r, const struct kserve_places *p, uint64_t at);
 
+/* Has the request several rows that may differ in length? Then all of it is kept, tensor by tensor,
+ * and cut when it is complete. */
+static inline bool kserve_tensors_differ(const struct kserve_reader *r,
+					 const struct kserve_model *m)
+{
+	return r->rows > 1 && m->rows_differ;
+}
+
+#define KSERVE_ROWS_TOO_LONG "more than %u bytes of rows with BYTES; send each row as a request"
+
+/* Lays all that is kept of such a request out row by row, in the room's <scratch>, with its
+ * <row_ends>. False: lengths of elements do not fit the tensors, and it was refused. */
+bool kserve_tensors_cut(struct kserve_reader *r, const struct kserve_model *m,
+			struct kserve_room *room);
+
+/* Bytes of the longest row of a request of <size> bytes. */
+static inline uint64_t kserve_tensors_row(const struct kserve_reader *r, uint64_t size)
+{
+	if (r->row_most > 0)
+		return r->row_most;
+	return r->rows > 1 ? size / r->rows : size;
+}
+
 /* The work of a call that reads text: as much as is left of the turn, but some, so that it goes on.
  */
 #define KSERVE_SLICE_MIN 64

@@ -72,13 +72,15 @@ struct stream_begin {
 				 sticky; 0: those of the connection do */
 	uint32_t deadline_us; /* 0: the service's */
 	/* 0: one request. Else it is so many of <size> / <rows> bytes, one behind the other, which
-	 * workers get one by one; the reply is theirs in the same order. */
+	 * workers get one by one; the reply is theirs in the same order. With <rows_differ> each
+	 * ends where <row_ends> of struct kserve_room says, until the next call. */
 	uint16_t rows;
 	uint16_t service; /* 1 + the number of the one that it is for; 0: the connection's */
 	uint8_t priority; /* 0: the service's */
 	/* Its reply may come in pieces, which leave as they come: silence in between is filled by
 	 * beat(), and its deadline is looked at all the time. */
 	bool streams;
+	bool rows_differ;
 };
 
 struct stream_action {

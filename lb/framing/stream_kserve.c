@@ -53,29 +53,30 @@ static void infer_run(struct kserve_call *c)
 {
 	struct kserve_reader *r = c->reader;
 	const struct kserve_model *m = &r->asked->layout->model;
+	bool differ = kserve_tensors_differ(r, m), several = r->rows > 1 && !differ;
 	struct kserve_places places;
 	uint64_t size;
 
 	if (!kserve_tensors_places(r, m, r->place[r->run.input], &places))
 		return kserve_call_refuse(
-			c, r->rows > 1 ? 501 : 400,
-			r->rows > 1
-				? "inputs[%u] ('%s'): several rows, and inputs behind it whose "
+			c, several ? 501 : 400,
+			several ? "inputs[%u] ('%s'): several rows, and inputs behind it whose "
 				  "size is not in the model; send them binary"
 				: "inputs[%u] ('%s'): inputs whose size is not in the model must "
 				  "be in the order of the model",
 			r->run.input, r->infer.input[r->run.input].name);
-	if (!r->begun && kserve_tensors_sum(r, m->inputs, &size) && size > sizeof(r->held) &&
-	    (!kserve_call_begin(c, size) || !kserve_call_produce_held(c)))
+	if (!r->begun && !differ && kserve_tensors_sum(r, m->inputs, &size) &&
+	    size > sizeof(r->held) && (!kserve_call_begin(c, size) || !kserve_call_produce_held(c)))
 		return;
 	if (r->begun)
 		kserve_call_produce_at(c, &places, r->run.offset);
 	else if (!kserve_tensors_hold_at(r, &places, r->run.offset))
-		kserve_call_refuse(
-			c, 501,
-			"more than %u bytes of inputs whose size is not known before their "
-			"values; send them binary",
-			KSERVE_HELD_MAX);
+		kserve_call_refuse(c, 501,
+				   differ ? KSERVE_ROWS_TOO_LONG
+					  : "more than %u bytes of inputs whose size is not known "
+					    "before their "
+					    "values; send them binary",
+				   KSERVE_HELD_MAX);
 }
 
 /* --- the end of the JSON -----------------------------------------------------------------------
@@ -140,6 +141,36 @@ static bool infer_is_one_row(const struct kserve_reader *r)
 	       body->range_of[0].length == body->size;
 }
 
+/* All of a request is kept whose rows differ in length. */
+static void rows_complete(struct kserve_call *c)
+{
+	struct kserve_reader *r = c->reader;
+	uint32_t size = r->held_bytes;
+
+	if (!kserve_tensors_cut(r, &r->asked->layout->model, c->room))
+		return kserve_call_refuse(c, r->infer.status, "%s", r->infer.error);
+	if (!kserve_call_begin(c, size))
+		return;
+	kserve_call_produce(c, c->room->scratch, 0, size);
+	kserve_body_place(c);
+}
+
+/* Its JSON was read: binary tensors follow, or none. */
+static void rows_begin(struct kserve_call *c, uint64_t size)
+{
+	struct kserve_reader *r = c->reader;
+
+	if (size > sizeof(r->held))
+		return kserve_call_refuse(c, 501, KSERVE_ROWS_TOO_LONG, KSERVE_HELD_MAX);
+	if (!infer_choose_outputs(c))
+		return;
+	infer_find_ranges(r);
+	if (r->asked->body.wanted > 0)
+		r->reading = KSERVE_READS_ROWS;
+	else
+		rows_complete(c);
+}
+
 /* All of the JSON was read: the request begins, if it has not; its binary tensors follow. */
 static void infer_complete(struct kserve_call *c)
 {
@@ -150,6 +181,8 @@ static void infer_complete(struct kserve_call *c)
 	for (uint8_t i = 0; i < r->infer.inputs; i++)
 		kserve_tensors_know(r, r->place[i], r->infer.input[i].bytes);
 	kserve_tensors_sum(r, m->inputs, &size);
+	if (kserve_tensors_differ(r, m))
+		return rows_begin(c, size);
 	if (!infer_choose_outputs(c) || (!r->begun && !kserve_call_begin(c, size)) ||
 	    !kserve_call_produce_held(c))
 		return;
@@ -332,6 +365,41 @@ static void raw_end(struct kserve_call *c)
 		kserve_body_last(c);
 }
 
+/* Keeps <n> bytes of the body, which belong at <offset>. */
+static void held_take(struct kserve_call *c, uint32_t offset, const uint8_t *bytes, uint32_t n)
+{
+	struct kserve_reader *r = c->reader;
+
+	memcpy(r->held + offset, bytes, n);
+	r->held_bytes += n;
+	r->progress += n;
+	c->room->text_left -= (int32_t)(n / 4 + 1);
+	c->s->position += n;
+	r->asked->body.left -= n;
+}
+
+/* Binary tensors of rows that differ in length. */
+static void rows_read_slice(struct kserve_call *c, const uint8_t *bytes, uint32_t length)
+{
+	struct kserve_body *body = &c->reader->asked->body;
+	struct kserve_range *range = &body->range_of[body->range];
+	uint32_t n = length < range->length ? length : (uint32_t)range->length;
+
+	if (body->left == 0) {
+		if (kserve_body_read_lines(c, bytes, length) == HTTP_CHUNK_END)
+			kserve_body_last(c);
+		return;
+	}
+	n = n < body->left ? n : (uint32_t)body->left;
+	held_take(c, (uint32_t)range->offset, bytes, n);
+	range->offset += n;
+	range->length -= n;
+	body->range += range->length == 0;
+	body->wanted -= n;
+	if (body->wanted == 0)
+		rows_complete(c);
+}
+
 static void raw_read_slice(struct kserve_call *c, const uint8_t *bytes, uint32_t length)
 {
 	struct kserve_reader *r = c->reader;
@@ -347,12 +415,8 @@ static void raw_read_slice(struct kserve_call *c, const uint8_t *bytes, uint32_t
 			raw_grow(c);
 		return;
 	}
-	memcpy(r->held + r->held_to, bytes, n);
-	r->held_bytes = r->held_to += n;
-	r->progress += n;
-	c->room->text_left -= (int32_t)(n / 4 + 1);
-	c->s->position += n;
-	body->left -= n;
+	held_take(c, r->held_to, bytes, n);
+	r->held_to += n;
 }
 
 /* Why the load balancer cannot take this infer request now; false: it can. */
@@ -545,6 +609,8 @@ static unsigned int stream_kserve_read(struct stream *s, const struct stream_set
 		head_read_slice(&c, bytes, length);
 	else if (c.reader->reading == KSERVE_READS_JSON)
 		json_read_slice(&c, bytes, length);
+	else if (c.reader->reading == KSERVE_READS_ROWS)
+		rows_read_slice(&c, bytes, length);
 	else
 		raw_read_slice(&c, bytes, length);
 	return c.n;

@@ -56,8 +56,8 @@ enum grpc_token grpc_wire_read(struct grpc_wire *w, const uint8_t **at, const ui
 /* Among packed varints, between two of them: bytes that are left of them; else 0. */
 static inline uint64_t grpc_wire_packed_left(const struct grpc_wire *w)
 {
-	bool between = w->state == 0 && w->shift == 0 &&
-		       w->packed[w->depth] == 1 + GRPC_WIRE_VARINT;
+	bool between =
+		w->state == 0 && w->shift == 0 && w->packed[w->depth] == 1 + GRPC_WIRE_VARINT;
 
 	return between ? w->left[w->depth] : 0;
 }

@@ -67,10 +67,11 @@ static int match_rows(const struct kserve_model *model, struct kserve_infer *r, 
 	uint64_t n = model->max_batch > 0 ? r->input[i].shape[0] : 1;
 	const char *name = r->input[i].name;
 
-	if (n > 1 && model->rows_differ) {
+	if (n > 1 && model->rows_alone) {
 		kserve_infer_refuse(r, 501,
 				    "inputs[%u] ('%s'): %" PRIu64
-				    " rows of a model with BYTES; send each as a request",
+				    " rows of a model with BYTES among several outputs; send each "
+				    "as a request",
 				    i, name, n);
 		return -1;
 	}

@@ -38,8 +38,9 @@ struct kserve_model {
 	char platform[KSERVE_NAME_MAX];
 	uint8_t versions, inputs, outputs;
 	bool ready;         /* some worker serves it */
-	bool rows_differ; /* it takes batches, but rows of BYTES, which differ in length, one by one
-			   */
+	bool rows_differ;   /* it takes batches, and has inputs of BYTES: rows differ in length */
+	bool rows_alone; /* it takes batches, but replies in which outputs lie behind BYTES can be
+			    told apart one by one only */
 	uint32_t max_batch; /* 0: it takes no batches */
 	struct kserve_tensor input[KSERVE_TENSORS_MAX];
 	struct kserve_tensor output[KSERVE_TENSORS_MAX];

@@ -40,6 +40,7 @@ static void choose_remember(struct flow *flow, const struct link *link)
 struct choice {
 	uint16_t service;
 	uint64_t deadline; /* TSC; 0: none */
+	uint16_t anchor;   /* of near and spread, see choose_anchor() */
 	bool session;      /* the request's own: nothing is stored of it */
 	bool late;         /* out: there are credits, but no worker would be done in time */
 };
@@ -188,17 +189,20 @@ static bool choose_is_sooner(const struct lcore *lc, uint16_t other, uint16_t wo
  * The worker that would be done first with one more request, as the policy's choice does not know
  * how long each has been running what it has: requests join the batch that begins next. Among
  * workers that run by deadlines it is where a batch gathers. Of a large table only some workers are
- * looked at, and <worker>, the policy's choice.
+ * looked at, and <worker>, the policy's choice; where that is in its place, no others than those
+ * that are, too.
  */
 static uint16_t choose_soonest(const struct lcore *lc, const struct pick_table *table,
-			       uint16_t worker, uint32_t hash)
+			       uint16_t worker, uint32_t hash, uint16_t anchor)
 {
+	bool placed = table->groups != NULL && workers_is_placed(table, worker, anchor);
 	uint64_t least = choose_finish_ns(lc, worker);
 	uint16_t tries = RTE_MIN(table->n, TRIES), other;
 
 	for (uint16_t i = 0; i < tries; i++) {
 		other = table->worker[(hash + i) % table->n];
-		if (other == worker || lc->load.credits[other] == 0)
+		if (other == worker || lc->load.credits[other] == 0 ||
+		    (placed && !workers_is_placed(table, other, anchor)))
 			continue;
 		if (choose_is_sooner(lc, other, worker, &least))
 			worker = other;
@@ -231,7 +235,7 @@ static __rte_always_inline struct link *choose_from(struct lcore *lc,
 
 	if (unlikely(choice->deadline != 0) && worker != WORKER_NONE &&
 	    table->policy == PICK_EARLIEST_FINISH)
-		worker = choose_soonest(lc, table, worker, hash);
+		worker = choose_soonest(lc, table, worker, hash, choice->anchor);
 	if (unlikely(choice->deadline != 0) && worker != WORKER_NONE &&
 	    !choose_in_time(lc, worker, choice->deadline)) {
 		worker = choose_pick_in_time(lc, table, hash, choice->deadline);
@@ -276,10 +280,13 @@ static uint16_t choose_anchor(const struct lcore *lc, const struct pick_table *t
  * replay leaves the place of the worker that was lost for any worker with a credit.
  */
 static __rte_noinline uint16_t choose_placed(struct lcore *lc, const struct pick_table *table,
-					     uint16_t service, uint16_t worker, uint16_t preferred)
+					     struct choice *choice, uint16_t worker,
+					     uint16_t preferred)
 {
-	uint16_t anchor = choose_anchor(lc, table, service, preferred), other;
+	uint16_t anchor = choose_anchor(lc, table, choice->service, preferred), other;
+	uint16_t service = choice->service;
 
+	choice->anchor = anchor;
 	if (worker == WORKER_NONE || workers_is_placed(table, worker, anchor))
 		return worker;
 	other = workers_pick_placed(table, &lc->load, anchor, &lc->service[service].place_turn);
@@ -355,7 +362,7 @@ static struct link *choose_sticky(struct lcore *lc, const struct pick_table *tab
 	if (unlikely(link == NULL)) {
 		other = workers_pick_elsewhere(table, &lc->load, hash, other, state);
 		if (unlikely(table->groups != NULL))
-			other = choose_placed(lc, table, choice->service, other, preferred);
+			other = choose_placed(lc, table, choice, other, preferred);
 		link = choose_from(lc, table, other, hash, length, choice);
 	}
 	if (unlikely(link == NULL && could)) {
@@ -394,7 +401,7 @@ struct link *choose_worker(struct lcore *lc, struct flow *flow, uint16_t service
 	}
 	worker = workers_pick(table, &lc->load, hash, &lc->service[service].pick);
 	if (unlikely(table->groups != NULL))
-		worker = choose_placed(lc, table, service, worker, WORKER_NONE);
+		worker = choose_placed(lc, table, &choice, worker, WORKER_NONE);
 	link = choose_from(lc, table, worker, hash, length, &choice);
 	*late = choice.late;
 	if (link != NULL)
@@ -478,12 +485,13 @@ struct link *choose_deep(struct lcore *lc, struct flow *flow, uint16_t service, 
 			 const struct rte_mbuf *m, uint64_t deadline)
 {
 	const struct pick_table *table = lcore_pick_table(lc, service);
+	struct choice choice = {.service = service};
 	uint16_t worker, tries = RTE_MIN(table->n, TRIES);
 	struct link *link;
 
 	worker = workers_pick(table, &lc->load, hash, &lc->service[service].pick);
 	if (unlikely(table->groups != NULL))
-		worker = choose_placed(lc, table, service, worker, WORKER_NONE);
+		worker = choose_placed(lc, table, &choice, worker, WORKER_NONE);
 	if (worker == WORKER_NONE)
 		return NULL;
 	link = choose_claim_deep(lc, worker, m->data_len, deadline);

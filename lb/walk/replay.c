@@ -123,11 +123,10 @@ static bool replay_is_allowed(const struct lcore *lc, const struct link *link, u
 }
 
 /* A request whose bytes lie in many packets, which its connection keeps. */
-static bool replay_stream(struct lcore *lc, const struct slot *slot, uint16_t worker)
+static bool replay_stream(struct lcore *lc, const struct flow *flow, const struct slot *slot,
+			  uint16_t worker)
 {
-	const struct flow *flow = conntrack_flow_get(lc->ct, slot->flow);
-
-	if (flow == NULL || !flow_state_is_tcp(flow->state) ||
+	if (!flow_state_is_tcp(flow->state) ||
 	    !edge_replay(lc, flow, slot->tag, lcore_service_config(lc, slot->service)->replay,
 			 worker))
 		return false;
@@ -152,12 +151,13 @@ bool replay_slot(struct lcore *lc, struct link *link, uint32_t number, bool gone
 		.lost = link->worker + 1,
 	};
 	struct lcore_service *s = &lc->service[slot->service];
-	struct flow *flow;
+	struct flow *flow = conntrack_flow_get(lc->ct, slot->flow);
 
-	if (!replay_is_allowed(lc, link, number, gone))
+	/* One whose client is gone would wait for nobody. */
+	if (flow == NULL || !replay_is_allowed(lc, link, number, gone))
 		return false;
 	if (link->replay_copy[number].packet == NULL)
-		return lc->replay_streams > 0 && replay_stream(lc, slot, link->worker);
+		return lc->replay_streams > 0 && replay_stream(lc, flow, slot, link->worker);
 	w.packet = replay_take_payload(lc, link, number);
 	if (w.packet == NULL)
 		return false;
@@ -167,9 +167,7 @@ bool replay_slot(struct lcore *lc, struct link *link, uint32_t number, bool gone
 		return false;
 	}
 	/* Two attempts may take longer than the flow's timeout allows for one. */
-	flow = conntrack_flow_get(lc->ct, slot->flow);
-	if (flow != NULL)
-		conntrack_touch(flow, lc->now_ms);
+	conntrack_touch(flow, lc->now_ms);
 	s->stats.replays++;
 	return true;
 }

@@ -64,10 +64,31 @@ static const struct model_description described_rows = {
 		   {.name = "d", .datatype = DATATYPE_UINT8, .rank = 2, .shape = {-1, 4}}},
 };
 
-/* Services with one address: "m", "n", which takes fewer bytes, and "b", which takes batches. */
-#define SERVICES 3
+/* Rows that differ in length. */
+static const struct model_description described_elements = {
+	.version = "1",
+	.batch = true,
+	.n_inputs = 1,
+	.n_outputs = 1,
+	.input = {{.name = "a", .datatype = DATATYPE_BYTES, .rank = 2, .shape = {-1, 2}}},
+	.output = {{.name = "c", .datatype = DATATYPE_BYTES, .rank = 2, .shape = {-1, 2}}},
+};
+
+static const struct model_description described_both = {
+	.version = "1",
+	.batch = true,
+	.n_inputs = 2,
+	.n_outputs = 1,
+	.input = {{.name = "a", .datatype = DATATYPE_BYTES, .rank = 2, .shape = {-1, 1}},
+		  {.name = "b", .datatype = DATATYPE_UINT16, .rank = 1, .shape = {-1}}},
+	.output = {{.name = "c", .datatype = DATATYPE_UINT8, .rank = 2, .shape = {-1, -1}}},
+};
+
+/* Services with one address: "m", "n" and others, which take fewer bytes, and of these "b", "v" and
+ * "w", which take batches. */
+#define SERVICES 5
 #define ROWS     4
-static const char names[] = "mnb";
+static const char names[] = "mnbvw";
 static struct kserve_layout *layouts[SERVICES];
 
 static void room_select(struct kserve_room *room, uint16_t service)
@@ -97,12 +118,13 @@ static bool room_next(struct kserve_room *room)
 struct asked {
 	bool known, begun, named, answered, over, watches;
 	uint64_t tag, size, placed;
-	uint32_t rows;
+	uint32_t rows, ends[ROWS];
 	uint32_t answer, sent; /* bytes */
 	uint8_t bytes[MAX_REQUEST], written[MAX_REQUEST];
 };
 
 struct owner {
+	const struct kserve_room *room;
 	struct placement placement;
 	bool told[REQUESTS + 1]; /* by number */
 	struct asked *asked; /* by number */
@@ -176,10 +198,8 @@ static bool owner_say(struct owner *o, struct asked *a, struct stream_reply repl
 static void owner_reply(struct owner *o, uint32_t number, uint8_t notice)
 {
 	struct asked *a = &o->asked[number];
-	uint32_t chunks = notice == 0 && a->rows == 0 && o->reply & 0x80 ? 3 : 1, ends[ROWS];
+	uint32_t chunks = notice == 0 && a->rows == 0 && o->reply & 0x80 ? 3 : 1;
 
-	for (uint32_t i = 0; i < a->rows; i++)
-		ends[i] = (uint32_t)a->size / a->rows * (i + 1);
 	a->answered = true;
 	for (uint32_t i = 0; i < chunks; i++)
 		if (owner_say(o, a,
@@ -189,7 +209,7 @@ static void owner_reply(struct owner *o, uint32_t number, uint8_t notice)
 						    .more = i + 1 < chunks,
 						    .length = i == 2 ? 0 : (uint32_t)a->size,
 						    .rows = a->rows,
-						    .ends = ends,
+						    .ends = a->ends,
 						    .failed = notice != 0 ? a->rows : 0,
 						    .notice = notice}))
 			break;
@@ -291,6 +311,24 @@ static void owner_produce(struct owner *o, const struct stream_action *action)
 			    action->bytes.at + i, 1);
 }
 
+/* Where the rows of a request end. */
+static void owner_note_rows(struct owner *o, struct asked *a, const struct stream_begin *begin)
+{
+	uint32_t before = 0;
+
+	a->rows = begin->rows > 1 ? begin->rows : 0;
+	require(a->rows <= ROWS, "no more rows than the model takes");
+	require(begin->rows_differ || a->rows == 0 || begin->size % a->rows == 0,
+		"rows have one length");
+	for (uint32_t i = 0; i < a->rows; i++) {
+		a->ends[i] = begin->rows_differ ? o->room->row_ends[i]
+						: (uint32_t)(begin->size / a->rows) * (i + 1);
+		require(a->ends[i] > before, "a row has bytes");
+		before = a->ends[i];
+	}
+	require(a->rows == 0 || before == begin->size, "rows are the request");
+}
+
 static void owner_act(void *context, const struct stream_action *action)
 {
 	struct owner *o = context;
@@ -305,9 +343,7 @@ static void owner_act(void *context, const struct stream_action *action)
 		require(action->begin.size <=
 				(action->begin.service == 1 ? MAX_REQUEST : MAX_REQUEST / 2),
 			"it has no more bytes than its service takes");
-		a->rows = action->begin.rows > 1 ? action->begin.rows : 0;
-		require(a->rows <= ROWS && (a->rows == 0 || action->begin.size % a->rows == 0),
-			"rows have one length");
+		owner_note_rows(o, a, &action->begin);
 		a->begun = true;
 		a->size = action->begin.size;
 		a->tag = action->begin.tag;
@@ -412,7 +448,7 @@ static uint64_t converse(struct grpc_room *room, uint8_t reply, const uint8_t *b
 			 uint32_t seed)
 {
 	struct stream_settings settings = {.max_request = MAX_REQUEST, .kserve = room->kserve};
-	struct owner o = {.reply = reply};
+	struct owner o = {.room = room->kserve, .reply = reply};
 	bool serving = room->kserve->serving;
 	uint64_t at = 0;
 
@@ -483,6 +519,8 @@ static struct grpc_room *make_room(void)
 	layouts[0] = kserve_layout_of(kserve, "m", &described, ROWS);
 	layouts[1] = kserve_layout_of(kserve, "n", &described_raw, ROWS);
 	layouts[2] = kserve_layout_of(kserve, "b", &described_rows, ROWS);
+	layouts[3] = kserve_layout_of(kserve, "v", &described_elements, ROWS);
+	layouts[4] = kserve_layout_of(kserve, "w", &described_both, ROWS);
 	require(grpc_room_init(room, kserve, SESSIONS, STREAMS) == 0, "there is memory");
 	return room;
 }

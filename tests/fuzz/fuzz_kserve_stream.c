@@ -82,16 +82,37 @@ static const struct model_description described_rows = {
 		   {.name = "d", .datatype = DATATYPE_UINT8, .rank = 2, .shape = {-1, 2}}},
 };
 
+/* Rows that differ in length. */
+static const struct model_description described_elements = {
+	.version = "1",
+	.batch = true,
+	.n_inputs = 1,
+	.n_outputs = 1,
+	.input = {{.name = "a", .datatype = DATATYPE_BYTES, .rank = 2, .shape = {-1, 2}}},
+	.output = {{.name = "c", .datatype = DATATYPE_BYTES, .rank = 2, .shape = {-1, 2}}},
+};
+
+static const struct model_description described_both = {
+	.version = "1",
+	.batch = true,
+	.n_inputs = 2,
+	.n_outputs = 1,
+	.input = {{.name = "a", .datatype = DATATYPE_BYTES, .rank = 2, .shape = {-1, 1}},
+		  {.name = "b", .datatype = DATATYPE_UINT16, .rank = 1, .shape = {-1}}},
+	.output = {{.name = "c", .datatype = DATATYPE_UINT8, .rank = 2, .shape = {-1, -1}}},
+};
+
 #define ROWS 4
 
 struct asked {
-	uint32_t rows;
+	uint32_t rows, ends[ROWS];
 	bool begun, named, answered, text, streams;
 	uint64_t tag, size, placed;
 	uint8_t bytes[MAX_REQUEST], written[MAX_REQUEST];
 };
 
 struct owner {
+	const struct kserve_room *room;
 	struct placement placement;
 	bool told[REQUESTS + 1]; /* by number */
 	struct asked *asked; /* by number */
@@ -103,9 +124,9 @@ struct owner {
 	uint32_t n_log;
 };
 
-/* Services with one address: "m", "n", "t", "s" and "b". */
-#define SERVICES 5
-static const char names[] = "mntsb";
+/* Services with one address: "m", "n", "t", "s", "b", "v" and "w". */
+#define SERVICES 7
+static const char names[] = "mntsbvw";
 static struct kserve_layout *layouts[SERVICES];
 
 static void room_select(struct kserve_room *room, uint16_t service)
@@ -202,10 +223,7 @@ static void owner_reply(struct owner *o, uint32_t number, struct stream_reply re
 	uint32_t pieces = a->text && reply.notice == 0 ? 1 + (o->reply >> 2 & 3) : 1, n = 0;
 	static uint8_t text[1u << 18], chunk[MAX_REQUEST];
 	uint8_t *head = malloc(framing->head_max);
-	uint32_t ends[ROWS];
 
-	for (uint32_t i = 0; i < a->rows; i++)
-		ends[i] = (uint32_t)a->size / a->rows * (i + 1);
 	for (uint32_t i = 0; i < pieces && !a->answered; i++) {
 		struct stream_reply r = {.request = number,
 					 .tag = a->tag,
@@ -213,7 +231,7 @@ static void owner_reply(struct owner *o, uint32_t number, struct stream_reply re
 					 .more = i < pieces - 1,
 					 .length = reply.length,
 					 .rows = a->rows,
-					 .ends = ends,
+					 .ends = a->ends,
 					 .failed = reply.notice != 0 ? a->rows : 0,
 					 .notice = reply.notice};
 		bool waits = false;
@@ -297,6 +315,24 @@ static void owner_produce(struct owner *o, const struct stream_action *action)
 			    action->bytes.at + i, 1);
 }
 
+/* Where the rows of a request end. */
+static void owner_note_rows(struct owner *o, struct asked *a, const struct stream_begin *begin)
+{
+	uint32_t before = 0;
+
+	a->rows = begin->rows > 1 ? begin->rows : 0;
+	require(a->rows <= ROWS, "no more rows than the model takes");
+	require(begin->rows_differ || a->rows == 0 || begin->size % a->rows == 0,
+		"rows have one length");
+	for (uint32_t i = 0; i < a->rows; i++) {
+		a->ends[i] = begin->rows_differ ? o->room->row_ends[i]
+						: (uint32_t)(begin->size / a->rows) * (i + 1);
+		require(a->ends[i] > before, "a row has bytes");
+		before = a->ends[i];
+	}
+	require(a->rows == 0 || before == begin->size, "rows are the request");
+}
+
 static void owner_act(void *context, const struct stream_action *action)
 {
 	struct owner *o = context;
@@ -308,9 +344,7 @@ static void owner_act(void *context, const struct stream_action *action)
 		require(action->begin.service >= 1 && action->begin.service <= SERVICES,
 			"it has a service");
 		a->begun = true;
-		a->rows = action->begin.rows > 1 ? action->begin.rows : 0;
-		require(a->rows <= ROWS && (a->rows == 0 || a->size % a->rows == 0),
-			"rows have one length");
+		owner_note_rows(o, a, &action->begin);
 		a->text = action->begin.service == 3;
 		a->streams = action->begin.streams;
 		a->size = action->begin.size;
@@ -374,7 +408,8 @@ static struct owner converse(struct kserve_room *room, uint8_t reply, const uint
 			     size_t n, uint32_t seed)
 {
 	struct stream_settings settings = {.max_request = MAX_REQUEST, .kserve = room};
-	struct owner o = {.reply = reply, .rewrites = seed != 0, .log = malloc(LOG_MAX)};
+	struct owner o = {
+		.room = room, .reply = reply, .rewrites = seed != 0, .log = malloc(LOG_MAX)};
 	uint64_t at = 0;
 
 	o.asked = calloc(REQUESTS + 1, sizeof(*o.asked));
@@ -431,6 +466,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		layouts[2] = kserve_layout_of(room, "t", &described_text, ROWS);
 		layouts[3] = kserve_layout_of(room, "s", &described_strings, ROWS);
 		layouts[4] = kserve_layout_of(room, "b", &described_rows, ROWS);
+		layouts[5] = kserve_layout_of(room, "v", &described_elements, ROWS);
+		layouts[6] = kserve_layout_of(room, "w", &described_both, ROWS);
 	}
 	room->service_of_connection = (data[2] >> 1 & 7) % SERVICES;
 	room->serving = (data[2] & 1) == 0;

@@ -117,7 +117,7 @@ static void run(struct ring *r, const uint8_t *data, size_t size)
 		if (!taken)
 			continue;
 		check_request(r, &d, &in, data[0]);
-		ring_clock_note(&clock, in.sent_us, r->position);
+		ring_clock_note(&clock, in.sent_us, r->position, in.length);
 		require(ring_clock_waited(&clock, in.sent_us, r->position, data[0]) <= data[0],
 			"older than the last look at the ring");
 		r->position++;

@@ -181,6 +181,63 @@ static void answers_full_rings_of_all_links(struct rig *rig)
 	}
 }
 
+/* While a batch runs, more come than the next one has room for: another number of each link, all
+ * with a deadline, and one of each link that is cancelled already. Under load the loop reads many
+ * descriptors at once, takes them without asking for each first, and posts the batch before
+ * meanwhile. */
+static void takes_uneven_bursts(struct rig *rig)
+{
+	enum { LINKS = 3, ROOM = 64 };
+	static const uint32_t bursts[][LINKS] = {
+		{60, 0, 0}, {33, 3, 17}, {1, 63, 9}, {20, 20, 20}, {8, 0, 40}, {0, 31, 32},
+	};
+	static const struct ring_descriptor fields = {.deadline_us = 1000000};
+	uint64_t cancelled = 0;
+	struct rig_reply r;
+
+	if (!begin(rig, (struct rig_params){
+				.arguments = "max_request=1024,kernel=1,batch_us=200",
+				.links = LINKS,
+				.slots = ROOM,
+				.max_batch = 32,
+			}))
+		return;
+	for (uint32_t round = 0; round < 60; round++) {
+		const uint32_t *burst = bursts[round % (sizeof(bursts) / sizeof(bursts[0]))];
+		uint64_t seen[LINKS] = {0};
+
+		ask(rig, round % LINKS, ROOM - 1, 100, round, &fields);
+		pause_us(100);
+		for (uint32_t l = 0; l < LINKS; l++) {
+			if (burst[l] > 5)
+				rig_cancel(rig, l, 5, rig->link[l].position + 6);
+			for (uint32_t i = 0; i < burst[l]; i++)
+				ask(rig, l, i, 300 + i + l, round + i, &fields);
+		}
+		REQUIRE(await(rig, round % LINKS, &r) && r.slot == ROOM - 1, "round %u: slot %u",
+			round, r.slot);
+		for (uint32_t l = 0; l < LINKS; l++) {
+			cancelled += burst[l] > 5;
+			for (uint32_t n = 0; n < burst[l]; n++) {
+				bool dropped;
+
+				REQUIRE(await(rig, l, &r), "round %u: %u of link %u", round, n, l);
+				REQUIRE(r.slot < burst[l] && (seen[l] & 1ull << r.slot) == 0,
+					"round %u: slot %u answers twice", round, r.slot);
+				seen[l] |= 1ull << r.slot;
+				dropped = burst[l] > 5 && r.slot == 5;
+				REQUIRE(r.status == (dropped ? RING_CANCELLED : RING_OK),
+					"round %u: slot %u has status %u", round, r.slot, r.status);
+				REQUIRE(dropped ||
+						(r.header->length == 300 + r.slot + l &&
+						 filled(r.bytes, r.header->length, round + r.slot)),
+					"round %u: slot %u has other bytes", round, r.slot);
+			}
+		}
+	}
+	COUNTED(cancelled, cancelled);
+}
+
 static void waits_for_a_batch_to_fill(struct rig *rig)
 {
 	struct rig_reply r;
@@ -933,6 +990,7 @@ static const struct loop_test tests[] = {
 	LOOP_TEST(answers_batches_where_requests_lie),
 	LOOP_TEST(serves_many_links),
 	LOOP_TEST(answers_full_rings_of_all_links),
+	LOOP_TEST(takes_uneven_bursts),
 	LOOP_TEST(waits_for_a_batch_to_fill),
 	LOOP_TEST(takes_a_batch_when_its_turn_comes),
 	LOOP_TEST(gives_up_in_time_what_would_be_late),

@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 
+#include "loop/cuda/gpu_list.h"
 #include "rig.h"
 
 #define SLOTS 16

@@ -9,8 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "loop/gpu_memory.h"
-#include "loop/gpu_pin.h"
+#include "loop/cuda/gpu_list.h"
+#include "loop/cuda/gpu_memory.h"
+#include "loop/cuda/gpu_pin.h"
 #include "loop/link_memory.h"
 #include "loop/loop.h"
 #include "runtime/host_page.h"

@@ -11,7 +11,8 @@
 
 #include "gpu/places.h"
 #include "gpu_budget.h"
-#include "loop/gpu_memory.h"
+#include "loop/cuda/gpu_list.h"
+#include "loop/cuda/gpu_memory.h"
 #include "loop/loop.h"
 
 #define BUDGET_MB 256

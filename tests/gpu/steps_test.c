@@ -11,8 +11,10 @@
 #include <isa-l/crc.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "loop_tests.h"
+#include "turns/turns.h"
 
 #define LINKS      2
 #define TALKS_MAX  128
@@ -463,6 +465,38 @@ static void stops_and_starts_again_in_the_middle(struct rig *rig)
 /* --- the list ----------------------------------------------------------------------------------
  */
 
+/* Another one may have the device for longer than a load balancer waits for heartbeats. */
+static void posts_heartbeats_while_it_waits_for_its_turn(struct rig *rig)
+{
+	struct turns other;
+	struct talk *t;
+	char path[64], error[256];
+	uint64_t end, beats;
+
+	if (gpu >= 0) {
+		skipped = "turns are for CPUs";
+		return;
+	}
+	snprintf(path, sizeof(path), "/tmp/steps-turns-%d", getpid());
+	REQUIRE(turns_open(&other, path, error, sizeof(error)) == 0, "%s", error);
+	REQUIRE(turns_take(&other, 0) == 0, "no turn");
+	if (!begin_words(rig, (struct rig_params){.heartbeat_ms = 10, .turns = path}))
+		return;
+	t = ask(rig, 0, 0, 3);
+	while (!turns_are_wanted(&other))
+		;
+	beats = stats_of(rig).heartbeats;
+	end = clock_now_ns() + 5000000000ull;
+	while (stats_of(rig).heartbeats < beats + 3 && clock_now_ns() < end)
+		pause_us(1000);
+	REQUIRE(stats_of(rig).heartbeats >= beats + 3, "it is silent while it waits");
+	REQUIRE(t->chunks == 0, "it runs");
+	turns_give(&other);
+	REQUIRE(hear_all(rig), "no reply");
+	turns_close(&other);
+	unlink(path);
+}
+
 static const struct loop_test tests[] = {
 	LOOP_TEST(says_pieces_in_order),
 	LOOP_TEST(lets_requests_join_and_leave),
@@ -476,6 +510,7 @@ static const struct loop_test tests[] = {
 	LOOP_TEST(refuses_bad_requests),
 	LOOP_TEST(posts_heartbeats_beside_pieces),
 	LOOP_TEST(stops_and_starts_again_in_the_middle),
+	LOOP_TEST(posts_heartbeats_while_it_waits_for_its_turn),
 };
 
 int main(int argc, char **argv)

@@ -8,6 +8,7 @@
  * Exits with 77 where there is no GPU.
  */
 #include <string.h>
+#include <unistd.h>
 
 #include "loop_tests.h"
 
@@ -87,11 +88,44 @@ static void is_not_misled_by_a_broken_clock(struct rig *rig)
 		return;
 	for (uint32_t i = 0; i < 200; i++) {
 		pause_us(100);
-		ask(rig, i % SLOTS, 50000, (stamp() - i * 1000000) | 1);
+		ask(rig, i % SLOTS, 500000, (stamp() - i * 1000000) | 1);
 		REQUIRE(statuses(rig, 1, status), "no reply");
 		REQUIRE(status[i % SLOTS] == RING_OK, "request %u: status %u", i,
 			status[i % SLOTS]);
 	}
+}
+
+/* Where agents take turns, a thread sees when a request comes while the model runs: that time is
+ * part of what the stamp says, and counts once. */
+static void counts_once_in_turns(struct rig *rig)
+{
+	uint8_t status[SLOTS];
+	char path[64];
+
+	if (gpu >= 0) {
+		skipped = "turns are for CPUs";
+		return;
+	}
+	snprintf(path, sizeof(path), "/tmp/waited-turns-%d", getpid());
+	if (!begin(rig, (struct rig_params){.arguments = "max_request=100,delay_us=200000,sleep=1",
+					    .max_batch = 4,
+					    .turns = path}))
+		return;
+	unlink(path);
+	/* It learns that a request takes 200 ms. */
+	for (uint32_t i = 0; i < 3; i++) {
+		ask(rig, i, 0, stamp());
+		REQUIRE(statuses(rig, 1, status), "no reply");
+	}
+	ask(rig, 3, 0, stamp());
+	pause_us(10000); /* it runs; the next four run together then, for 800 ms */
+	for (uint32_t i = 4; i < 8; i++)
+		ask(rig, i, 0, stamp());
+	REQUIRE(statuses(rig, 1, status), "no reply");
+	pause_us(10000);
+	ask(rig, 8, 1300000, stamp());
+	REQUIRE(statuses(rig, 5, status), "no reply");
+	REQUIRE(status[8] == RING_OK, "790 ms of 1300 ms in the ring: status %u", status[8]);
 }
 
 int main(int argc, char **argv)
@@ -100,6 +134,7 @@ int main(int argc, char **argv)
 		LOOP_TEST(counts_the_time_in_the_ring),
 		LOOP_TEST(counts_from_its_sight_without_stamps),
 		LOOP_TEST(is_not_misled_by_a_broken_clock),
+		LOOP_TEST(counts_once_in_turns),
 	};
 
 	if (argc < 3) {

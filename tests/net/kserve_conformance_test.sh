@@ -9,12 +9,13 @@
 
 /usr/bin/python3 -c 'import grpc, grpc_tools, google.protobuf' 2>/dev/null || skip "no python3-grpcio"
 command -v curl >/dev/null || skip "no curl"
-topology_up "story$$" 4
+topology_up "story$$" 5
 kserve="protocol: tcp, framing: kserve, address: $vip, port: 8501"
 sizes="max_request: 64KiB, max_reply: 64KiB"
 topology_config "
   - {name: types, model: types, $kserve, $sizes}
   - {name: typed, model: typed, $kserve, $sizes}
+  - {name: words, model: words, $kserve, $sizes}
   - {name: echo, model: echo, request_timeout_ms: 2500, $kserve, $sizes}
   - {name: digits, model: mlp, $kserve, max_request: 72, max_reply: 52}"
 start_lb
@@ -31,8 +32,9 @@ step empty
 start_agent 1 "$build/tests/net/kserve/types.so"
 start_agent 2 "$build/tests/net/kserve/typed.so"
 start_agent 3 echo --model-args max_request=65536
+start_agent 5 "$build/tests/net/kserve/words.so"
 start_agent 4 mlp --model-args "weights=$root/gpu-agent/models/digits/digits.safetensors"
-for w in w1 w2 w3 w4; do
+for w in w1 w2 w3 w4 w5; do
     wait_for "$w to be active" worker_is $w active
 done
 step all

@@ -23,6 +23,11 @@ expect "exit status without a successor" "$code" -eq 1
 grep -q "worker 'w2' is not registered; 'w1' goes on" "$dir/out" || fail "it says $(cat "$dir/out")"
 worker_is w1 active || fail "w1 is $(worker w1 state)"
 
+# Nor does one whose model hangs: its process ends before it registers, though the model cannot be closed either.
+start_agent 2 "$build/tests/net/faulty/faulty.so" --model-args mute --hang-ms 500
+wait_for "the agent with the mute model to end" eval '! is_running "$pid_w2"'
+grep -q "canary: model 'faulty' does not serve: it has not answered within 500 ms" "$dir/w2.log" || fail "no reason in w2.log"
+
 cli workers replace w1 w2 --timeout 60 >"$dir/out" 2>&1 &
 replacing=$!
 start_agent 2 echo --model-args delay_us=100

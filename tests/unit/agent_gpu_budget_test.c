@@ -4,7 +4,7 @@
 
 #include <criterion/criterion.h>
 
-#include "loop/loop.h"
+#include "loop/cuda/gpu_list.h"
 
 static uint64_t now_free = 10000;
 static bool silent;

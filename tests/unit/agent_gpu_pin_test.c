@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <unistd.h>
 
-#include "loop/gpu_pin.h"
+#include "loop/cuda/gpu_pin.h"
 
 /* GPUs see host memory this far from where the host sees it. */
 #define APART 0x100000000000ull

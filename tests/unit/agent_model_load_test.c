@@ -343,8 +343,11 @@ Test(model_load, sizes_of_batches_end_with_the_largest)
 	agent_buckets_cut(&model.buckets, 3);
 	cr_expect_eq(model.buckets.n, 2);
 	cr_expect_eq(model.buckets.rows[1], 3);
-	agent_buckets_cut(&model.buckets, 2);
-	cr_expect_eq(model.buckets.rows[1], 2);
+	agent_model_limit(&model, 2);
+	cr_expect_eq(model.buckets.rows[1], 2, "what is reported is what runs");
+	cr_expect_eq(model.shape.max_batch, 2);
+	agent_model_limit(&model, 9);
+	cr_expect_eq(model.shape.max_batch, 2);
 
 	offered = (struct agent_model_shape){.max_batch = 128};
 	agent_model_offer_powers(&offered);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Agents that run their models in turn: one at a time, and who is first. */
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -194,6 +196,46 @@ Test(agent_turns, what_a_file_of_another_time_says_is_not_believed)
 	cr_assert_eq(turns_ends(&own, now), now);
 	turns_until(&own, now + MS / 2);
 	cr_assert_eq(turns_ends(&own, now), now + MS / 2);
+}
+
+/* A machine that was started again has a clock that is behind what the file says. */
+Test(agent_turns, a_long_run_before_a_restart_of_the_machine_makes_nobody_patient)
+{
+	struct turns_offer offers[] = {offer(900, 0, 20, 1), offer(899, 90, 20, 1), {0}};
+
+	cr_assert_eq(first(offers, 2), 0);
+	offers[2] = (struct turns_offer){.run_ns = 3600 * 1000 * MS, .alive_ns = 3600 * 1000 * MS};
+	offers[1].asked_ns = NOW - 901 * MS;
+	offers[0].due_ns = NOW + 10 * MS;
+	cr_assert_eq(first(offers, 3), 1, "it has waited for more than eight runs");
+}
+
+Test(agent_turns, one_that_wants_nothing_sleeps_though_turns_have_ended)
+{
+	uint64_t now = clock_now_ns();
+
+	cr_assert_eq(turns_take(&own, 0), 0);
+	turns_give(&own);
+	turns_want_no_more(&own, now);
+	turns_sleep(&own, 50 * MS);
+	cr_assert_geq(clock_now_ns() - now, 50 * MS);
+}
+
+Test(agent_turns, a_file_that_others_may_write_to_is_refused)
+{
+	struct turns other;
+	char error[256] = "";
+
+	cr_assert_eq(chmod(path, 0666), 0);
+	cr_assert_eq(turns_open(&other, path, error, sizeof(error)), -EPERM);
+	cr_assert_not_null(strstr(error, "other users may write to it"), "%s", error);
+	cr_assert_eq(chmod(path, 0660), 0);
+	cr_assert_eq(turns_open(&other, path, error, sizeof(error)), 0, "%s", error);
+	turns_close(&other);
+	if (geteuid() != 0)
+		return;
+	cr_assert_eq(chown(path, 12345, (gid_t)-1), 0);
+	cr_assert_eq(turns_open(&other, path, error, sizeof(error)), -EPERM);
 }
 
 Test(agent_turns, a_turn_goes_to_the_one_that_is_first)

@@ -289,6 +289,7 @@ static const struct row rows[] = {
 	 "wanted      22 Gbit/s: NOT REACHED\n"},
 	{"size reads --tags 140 --read-bytes 128", 2, "--rtt-us"},
 	{"size reads --tags 140 --read-bytes 128 --rtt-us 0", 2, "--rtt-us: give a time above 0"},
+	{"size reads --tags 1 --read-bytes 1 --rtt-us 1e-320 --json", 2, "a figure is endless"},
 	{"size reads --tags 140 --read-bytes 8192 --rtt-us 1", 2, "--read-bytes"},
 	{"size calls", 2, "--rtt-us"},
 	{"size calls --rtt-us 10 --gbps 100", 2, "FILE: give one file with a trace"},

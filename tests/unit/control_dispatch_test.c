@@ -240,7 +240,8 @@ static const struct row agent_rows[] = {
 	 "params.links[0].slots: unknown; known are lcore, qpn, psn, rkey, descriptors, payloads"},
 	{CALL("agent.register", SPEC("\"gpu0\"", "3", "\"00000000deadbeef\"", "64", LINKS)),
 	 "name 'gpu0' is in use"},
-	{REGISTER, "{\"worker\": 1, \"generation\": 1, \"path_mtu\": 1024, \"links\": [{\"lcore\": 0, \"qpn\": 256, "
+	{REGISTER, "{\"worker\": 1, \"generation\": 1, \"path_mtu\": 1024, \"links\": [{\"lcore\": "
+		   "0, \"qpn\": 256, "
 		   "\"psn\": 7, \"reply_rkey\": 43981, \"reply_address\": 268435456, "
 		   "\"reply_stride\": 2048, \"chunk\": 2048}, {\"lcore\": 1,"},
 	{REGISTER, "this connection has worker 'gpu1' already"},

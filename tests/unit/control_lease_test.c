@@ -132,6 +132,9 @@ Test(control_lease, a_report_is_kept_and_a_wrong_one_is_refused_by_name)
 	cr_expect_str_eq(gpu1()->report.gpu.notice, "too 'hot'");
 	fixture_send(fd, RENEW("{\"batches\":[{\"rows\":0,\"batches\":7,\"run_us\":1}]}"));
 	fixture_expect(&f, fd, "params.report.batches[0].rows: cannot use 0");
+	fixture_send(fd, RENEW("{\"batches\":[{\"rows\":8,\"batches\":7,\"run_us\":1},"
+			       "{\"rows\":8,\"batches\":7,\"run_us\":1}]}"));
+	fixture_expect(&f, fd, "params.report.batches[1].rows: cannot use 8 after 8");
 	fixture_send(fd, RENEW("{\"batches\":[1,2,3,4,5,6,7,8,9]}"));
 	fixture_expect(&f, fd, "params.report.batches: ");
 	fixture_send(fd, RENEW("{\"gpu\":{\"utilization\":101}}"));

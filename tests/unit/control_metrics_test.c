@@ -48,6 +48,7 @@ static char *write_all(uint64_t budget_us, unsigned int *slices)
 		struct text text = {0};
 
 		view_metrics(&view, &walk, budget_us, &text);
+		cr_assert_gt(text.n, 0, "a scrape would end here");
 		text_add(&all, text.data, text.n);
 		text_free(&text);
 		++*slices;

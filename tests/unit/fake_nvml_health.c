@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The part of fake_nvml.c that tells how well GPUs are. $FAKE_NVML is read at each call, and may change:
+ * The part of fake_nvml.c that tells how well GPUs are. $FAKE_NVML is read at each call, and may
+ * change:
  *
  *   health UTILIZATION TEMPERATURE POWER-MW ECC-CORRECTED ECC-UNCORRECTED THROTTLE-HEX
  *   xid NUMBER
+ *   endless NUMBER
  *
- * for all GPUs. Each xid line is an event, which comes once. Without a health line nothing is supported.
+ * for all GPUs. Each xid line is an event, which comes once; that of an endless line comes again
+ * and again. Without a health line nothing is supported.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +21,7 @@
 
 struct fake_health {
 	unsigned int utilization, temperature, power;
-	unsigned long long ecc[2], throttle, xid[16];
+	unsigned long long ecc[2], throttle, endless, xid[16];
 	unsigned int n_xids;
 };
 
@@ -36,6 +39,7 @@ static int fake_health(struct fake_health *h)
 		if (sscanf(line, "health %u %u %u %llu %llu %llx", &h->utilization, &h->temperature,
 			   &h->power, &h->ecc[0], &h->ecc[1], &h->throttle) == 6)
 			ret = NVML_OK;
+		sscanf(line, "endless %llu", &h->endless);
 		if (h->n_xids < 16 && sscanf(line, "xid %llu", &h->xid[h->n_xids]) == 1)
 			h->n_xids++;
 	}
@@ -120,8 +124,9 @@ EXPORTED int nvmlEventSetWait_v2(void *set, struct nvml_event *event, unsigned i
 	struct fake_health h;
 
 	fake_health(&h);
+	*event = (struct nvml_event){.type = NVML_EVENT_XID, .data = h.endless};
 	if (n_taken >= h.n_xids)
-		return TIMEOUT;
+		return h.endless != 0 ? NVML_OK : TIMEOUT;
 	*event = (struct nvml_event){.type = NVML_EVENT_XID, .data = h.xid[n_taken++]};
 	return NVML_OK;
 }

@@ -64,6 +64,17 @@ Test(gpu_health, figures_that_a_driver_does_not_tell_are_unknown)
 	gpu_health_close(h);
 }
 
+/* The load balancer would refuse it, and the renewal with it. */
+Test(gpu_health, a_temperature_that_cannot_be_is_not_told)
+{
+	struct gpu_health *h = watch(GPU "health 93 4294967295 700500 3 0 0\n");
+
+	cr_expect(gpu_health_read(h, &gpu));
+	cr_expect_eq(gpu.temperature, -1);
+	cr_expect_eq(gpu.power_mw, 700500);
+	gpu_health_close(h);
+}
+
 Test(gpu_health, heat_is_said_while_it_slows_the_gpu_down)
 {
 	struct gpu_health *h = watch(GPU "health 93 71 1 0 0 4\n");
@@ -72,7 +83,10 @@ Test(gpu_health, heat_is_said_while_it_slows_the_gpu_down)
 	cr_expect_str_empty(gpu.notice, "a limit of power is no heat");
 	fake_nvml_write(GPU "health 93 95 1 0 0 40\n");
 	cr_expect(gpu_health_read(h, &gpu));
-	cr_expect_str_eq(gpu.notice, "slowed down by heat, at 95 C");
+	cr_expect_str_eq(gpu.notice, "slowed down by heat");
+	fake_nvml_write(GPU "health 93 96 1 0 0 40\n");
+	cr_expect(gpu_health_read(h, &gpu));
+	cr_expect_str_eq(gpu.notice, "slowed down by heat", "no new one for each degree");
 	fake_nvml_write(GPU "health 93 60 1 0 0 0\n");
 	cr_expect(gpu_health_read(h, &gpu));
 	cr_expect_str_empty(gpu.notice);
@@ -106,5 +120,29 @@ Test(gpu_health, an_xid_is_kept_and_one_that_ends_the_gpu_s_service_is_told)
 	cr_expect_not(gpu_health_read(h, &gpu));
 	cr_expect_str_eq(gpu.notice, "Xid 79: the GPU has fallen off the bus");
 	cr_expect_eq(gpu.xids, 3);
+	gpu_health_close(h);
+}
+
+/* The load balancer refuses a renewal with such figures, and the worker would be lost for them. */
+Test(gpu_health, figures_that_cannot_be_are_unknown)
+{
+	struct gpu_health *h =
+		watch(GPU "health 4294967295 4294967295 4294967295 18446744073709551615 0 0\n");
+
+	cr_expect(gpu_health_read(h, &gpu));
+	cr_expect_eq(gpu.utilization, -1);
+	cr_expect_eq(gpu.temperature, -1);
+	cr_expect_eq(gpu.power_mw, -1);
+	cr_expect_eq(gpu.ecc_corrected, -1);
+	gpu_health_close(h);
+}
+
+Test(gpu_health, a_driver_with_ever_more_events_does_not_keep_the_thread, .timeout = 20)
+{
+	struct gpu_health *h = watch(GPU "health 0 30 1 0 0 0\nendless 43\n");
+
+	cr_expect(gpu_health_read(h, &gpu));
+	cr_expect_str_eq(gpu.notice, "Xid 43");
+	cr_expect_gt(gpu.xids, 0);
 	gpu_health_close(h);
 }

@@ -40,7 +40,7 @@ LAYERS = [
     'control/cli/size',
     'control/cli',
     'gpu-agent/models gpu-agent/rnic gpu-agent/turns',
-    'gpu-agent/loop/buckets',
+    'gpu-agent/loop/cuda',
     'gpu-agent/loop',
     'gpu-agent',
 ]

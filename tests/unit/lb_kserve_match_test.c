@@ -167,23 +167,28 @@ Test(lb_kserve_match, without_json)
 			 "BYTES, which 'm' is not");
 }
 
-/* Their rows differ in length. */
-Test(lb_kserve_match, rows_of_bytes_are_requests_of_their_own)
+/* Those of replies with several outputs cannot be told apart; others may differ in length. */
+Test(lb_kserve_match, rows_beside_bytes_among_several_outputs_are_requests_of_their_own)
 {
-	struct kserve_model m = model(1);
+	struct kserve_model m = model(8);
 	static struct kserve_infer r;
-	uint64_t rows = 0;
+	uint64_t rows;
 
 	m.rows_differ = true;
 	m.input[1].type = KSERVE_BYTES;
-	for (uint64_t n = 1; n < 3; n++) {
+	for (uint64_t n = 1; n < 5; n++) {
+		uint64_t shape = n > 2 ? n - 2 : n;
+
+		rows = 0;
+		m.rows_alone = n > 2;
 		kserve_infer_init(&r, 1000, NULL, 0);
 		r.inputs = 1;
 		r.input[0] = (struct kserve_input){
-			.name = "b", .type = KSERVE_BYTES, .dims = 1, .shape = {n}};
-		cr_assert_eq(kserve_match_input(&m, &r, 0, &rows), n == 1 ? 1 : -1);
-		cr_assert_eq(r.status, n == 1 ? 0 : 501, "%u %s", r.status, r.error);
+			.name = "b", .type = KSERVE_BYTES, .dims = 1, .shape = {shape}};
+		cr_assert_eq(kserve_match_input(&m, &r, 0, &rows), n == 4 ? -1 : 1);
+		cr_assert_eq(r.status, n == 4 ? 501 : 0, "%u %s", r.status, r.error);
+		cr_assert(n == 4 || rows == shape);
 	}
-	cr_assert_str_eq(r.error,
-			 "inputs[0] ('b'): 2 rows of a model with BYTES; send each as a request");
+	cr_assert_str_eq(r.error, "inputs[0] ('b'): 2 rows of a model with BYTES among several "
+				  "outputs; send each as a request");
 }

@@ -198,6 +198,30 @@ Test(lb_places, a_saturated_near_worker_leaves_requests_to_others)
 	rig_destroy(r);
 }
 
+/* The least time would be another place's, by a little. */
+Test(lb_places, requests_with_a_deadline_stay_near_unless_they_would_be_late)
+{
+	struct rig *r = rig_on(LB_AFFINITY_REQUEST, "host", "", 4, two_and_two);
+	struct flow *flow = flow_of(r, 1);
+	uint64_t ms = r->lb->tsc_per_ms;
+
+	r->service->policy = PICK_EARLIEST_FINISH;
+	publish(r);
+	for (unsigned int i = 0; i < 4; i++) {
+		r->lc->load.meter[i].measured = true;
+		r->lc->load.run_ns[i] = r->lc->load.gap_ns[i] = i < 2 ? 1.1e6f : 1e6f;
+	}
+	for (unsigned int i = 0; i < 20; i++) {
+		uint16_t worker = ask_by(r, flow, r->lc->now + 1000 * ms);
+
+		cr_expect(same(host[worker], "h0"), "request %u: worker %u", i, worker);
+		answer(r, worker);
+	}
+	r->lc->load.run_ns[0] = r->lc->load.run_ns[1] = 50e6f;
+	cr_expect(same(host[ask_by(r, flow, r->lc->now + 10 * ms)], "h1"));
+	rig_destroy(r);
+}
+
 Test(lb_places, with_nobody_near_all_are_as_good)
 {
 	struct rig *r = rig_on(LB_AFFINITY_REQUEST, "host", "", 4, none);

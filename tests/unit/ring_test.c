@@ -228,7 +228,7 @@ Test(ring, waiting_is_what_exceeds_the_quickest_request)
 		uint64_t waits = us / 1000 % 10 * 1000, now = START + us + waits;
 		uint32_t sent = stamp_at(START + us, 0);
 
-		ring_clock_note(&c, sent, now);
+		ring_clock_note(&c, sent, now, UINT64_MAX);
 		cr_expect_leq(ring_clock_waited(&c, sent, now, UINT64_MAX), waits + 1);
 		cr_expect_geq(ring_clock_waited(&c, sent, now, UINT64_MAX) + 20, waits);
 		cr_expect_leq(ring_clock_waited(&c, sent, now, 500), 500, "no longer than that");
@@ -247,7 +247,7 @@ Test(ring, clocks_that_drift_apart_make_no_request_old)
 		for (uint64_t us = 0; us < 3600000000; us += 50000) {
 			uint32_t sent = stamp_at(START + us, ppm[i]);
 
-			ring_clock_note(&c, sent, START + us);
+			ring_clock_note(&c, sent, START + us, UINT64_MAX);
 			cr_assert_leq(ring_clock_waited(&c, sent, START + us, UINT64_MAX), 2,
 				      "%ld ppm, after %lu us", (long)ppm[i], (unsigned long)us);
 		}
@@ -261,14 +261,47 @@ Test(ring, under_load_a_wait_is_underestimated_by_a_thousandth_of_its_duration)
 	struct ring_clock c = {0};
 	uint32_t sent = stamp_at(START, 0);
 
-	ring_clock_note(&c, sent, START);
+	ring_clock_note(&c, sent, START, UINT64_MAX);
 	for (uint64_t us = 1000; us < 10000000; us += 1000) {
 		uint32_t waited;
 
 		sent = stamp_at(START + us, 0);
-		ring_clock_note(&c, sent, START + us + 50000);
+		ring_clock_note(&c, sent, START + us + 50000, UINT64_MAX);
 		waited = ring_clock_waited(&c, sent, START + us + 50000, UINT64_MAX);
 		cr_assert_leq(waited, 50001);
 		cr_assert_geq(waited + 51 + us / 1000, 50000, "%lu", (unsigned long)us);
+	}
+}
+
+/* The load balancer's machine was suspended: its clock stood, the worker's did not. The first
+ * request after that cannot have waited for longer than the ring was not empty. */
+Test(ring, a_clock_that_stood_makes_later_requests_no_older)
+{
+	static const uint64_t stood_us[] = {200000, 60000000, 2000000000};
+
+	for (size_t i = 0; i < sizeof(stood_us) / sizeof(stood_us[0]); i++) {
+		uint64_t now = START + stood_us[i];
+		struct ring_clock c = {0};
+
+		ring_clock_note(&c, stamp_at(START, 0), START, 10);
+		ring_clock_note(&c, stamp_at(START + 1000, 0), now + 1000, 10);
+		/* This one comes while the model runs for 50 ms, 2 ms before its end. */
+		cr_expect_leq(ring_clock_waited(&c, stamp_at(START + 49000, 0), now + 51000, 50000),
+			      2001, "after %lu us", (unsigned long)stood_us[i]);
+	}
+}
+
+/* A spare is asked nothing for months. */
+Test(ring, a_clock_that_was_not_noted_for_months_is_noted_again)
+{
+	for (uint64_t days = 1; days < 120; days++) {
+		uint64_t now = START + days * 86400000000;
+		uint32_t sent = stamp_at(now, 0);
+		struct ring_clock c = {0};
+
+		ring_clock_note(&c, stamp_at(START, 0), START, 10);
+		ring_clock_note(&c, sent, now, UINT64_MAX);
+		cr_expect_leq(ring_clock_waited(&c, sent, now, UINT64_MAX), 2, "%lu days",
+			      (unsigned long)days);
 	}
 }

@@ -4,6 +4,7 @@
 #include "cli/size/reads.h"
 
 #include <criterion/criterion.h>
+#include <math.h>
 #include <string.h>
 
 /* --- reads ------------------------------------------------------------------------------------ */
@@ -48,6 +49,17 @@ static struct calls_cost cost_of(void)
 
 	cr_assert_eq(size_calls_cost(&trace, &network, &cost), 0);
 	return cost;
+}
+
+/* No share of nothing: a cost of 0 would be kept with any network. */
+Test(size_calls, calls_that_take_no_time_cost_endlessly)
+{
+	double rtt_us;
+
+	add((struct trace_call){TRACE_SYNC, .sent = 8});
+	cr_expect(isinf(cost_of().cost));
+	cr_expect_eq(size_calls_rtt_us(&trace, &network, 0.05, 1e6, &rtt_us), 0);
+	cr_expect_eq(rtt_us, 0);
 }
 
 Test(size_calls, a_sync_call_waits_for_its_round_trip)

@@ -366,3 +366,15 @@ Test(workers_load, the_soonest_that_a_worker_could_be_done_is_by_full_batches)
 	workers_load_told(&load, 0, 16);
 	cr_assert_eq(workers_soonest_finish_ns(&load, 0, 8), 3000);
 }
+
+/* Nothing sets it back for a worker that does not run by deadlines: days of requests one by one. */
+Test(workers_load, a_worker_that_tells_nothing_may_have_any_number_of_requests)
+{
+	load.told[0] = INT32_MAX;
+	workers_load_sent(&load, 0, 0);
+	workers_load_answered(&load, 0, 1, 1);
+	workers_load_told(&load, 0, 3);
+	cr_assert_eq(workers_load_waiting(&load, 0), 3);
+	workers_load_sent(&load, 0, 2);
+	cr_assert_eq(workers_load_waiting(&load, 0), 4);
+}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A running load balancer takes another configuration, with requests on their way. */
-#include "worker.h"
+#include "grpc_text.h"
 #include "lb.h"
 
 static const struct packet ask = {.family = 4, .payload = 100};
@@ -152,11 +152,7 @@ WALK(another_policy_under_way)
 
 WALK(models_come_and_go_with_the_services_that_ask_them)
 {
-	static const struct model_description d = {.version = "1",
-						   .n_inputs = 1,
-						   .n_outputs = 1,
-						   .input = {{"x", DATATYPE_UINT8, 1, {-1}}},
-						   .output = {{"y", DATATYPE_UINT8, 1, {-1}}}};
+	static struct model_description d;
 	struct walk *w = walk_create(
 		&(struct walk_params){.services = ECHO("") WALK_SERVICE("old", 8001, "old", "")});
 	struct lcore *lc = w->lb->lcore[0];
@@ -164,6 +160,7 @@ WALK(models_come_and_go_with_the_services_that_ask_them)
 	struct walk_worker *v;
 
 	walk_worker_registration(w, &(struct walk_worker_params){.model = "old"}, &r);
+	d = kserve_one_tensor(DATATYPE_UINT8);
 	r.worker.description = &d;
 	v = walk_worker_register_as(w, &r);
 	walk_need(v != NULL && walk_worker_start(v), "%s", w->error);

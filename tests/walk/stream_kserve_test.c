@@ -290,14 +290,6 @@ WALK(trailers_are_bounded)
 	walk_destroy(w);
 }
 
-static struct model_description described_raw = {
-	.version = "1",
-	.n_inputs = 1,
-	.n_outputs = 1,
-	.input = {{.name = "a", .datatype = DATATYPE_UINT16, .rank = 1, .shape = {-1}}},
-	.output = {{.name = "b", .datatype = DATATYPE_UINT16, .rank = 1, .shape = {-1}}},
-};
-
 /* Large bodies in chunks of any size, raw and behind a JSON, with a checksum: each chunk's bytes go
  * to the worker's memory as they come. */
 WALK(large_bodies_in_chunks)
@@ -305,6 +297,7 @@ WALK(large_bodies_in_chunks)
 	static const struct walk_worker_params roomy = {
 		.max_request = 65536, .max_reply = 65536, .room = 262144};
 	static const uint32_t chunks[] = {1, 7, 100, 300, 1460, 9000, 60000};
+	static struct model_description described_raw;
 	static const uint32_t sizes[] = {2, 4096, 4098, 50000, 65536, 50001, 65538};
 	struct walk_params sums = params;
 	struct lb_registration r;
@@ -319,6 +312,7 @@ WALK(large_bodies_in_chunks)
 	w = walk_create(&sums);
 	walk_worker_registration(w, &roomy, &r);
 	r.worker.min_request = 1;
+	described_raw = kserve_one_tensor(DATATYPE_UINT16);
 	r.worker.description = &described_raw;
 	v = walk_worker_register_as(w, &r);
 	walk_need(v != NULL && walk_worker_start(v), "%s", w->error);

@@ -2,28 +2,20 @@
 /* Services with framing kserve that have one address: the path of a request names its model. */
 #include <string.h>
 
-#include "http_client.h"
+#include "grpc_text.h"
 #include "observe/stats.h"
-#include "worker.h"
 
 #define POST "POST /v2/models/echo/infer HTTP/1.1\r\nHost: h\r\n"
 #define JSON "{\"inputs\":[{\"name\":\"a\",\"shape\":[3],\"datatype\":\"UINT8\",\"data\":[7,8,9]}]}"
 
-static struct model_description described = {
-	.version = "1",
-	.n_inputs = 1,
-	.n_outputs = 1,
-	.input = {{.name = "a", .datatype = DATATYPE_UINT8, .rank = 1, .shape = {-1}}},
-	.output = {{.name = "b", .datatype = DATATYPE_UINT8, .rank = 1, .shape = {-1}}},
-};
+static struct model_description described, described_raw;
 
-static struct model_description described_raw = {
-	.version = "2",
-	.n_inputs = 1,
-	.n_outputs = 1,
-	.input = {{.name = "a", .datatype = DATATYPE_UINT16, .rank = 1, .shape = {-1}}},
-	.output = {{.name = "b", .datatype = DATATYPE_UINT16, .rank = 1, .shape = {-1}}},
-};
+static void describe(void)
+{
+	described = kserve_one_tensor(DATATYPE_UINT8);
+	described_raw = kserve_one_tensor(DATATYPE_UINT16);
+	described_raw.version[0] = '2';
+}
 
 static struct walk_worker *worker_of(struct walk *w, const struct walk_worker_params *p,
 				     struct model_description *description)
@@ -31,6 +23,7 @@ static struct walk_worker *worker_of(struct walk *w, const struct walk_worker_pa
 	struct lb_registration r;
 	struct walk_worker *v;
 
+	describe();
 	walk_worker_registration(w, p, &r);
 	r.worker.min_request = 1;
 	r.worker.description = description;

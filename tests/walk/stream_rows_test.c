@@ -378,3 +378,337 @@ WALK(rows_of_a_worker_that_is_lost_are_replayed)
 	http_hang_up(c);
 	walk_destroy(w);
 }
+
+/* --- rows that differ in length -----------------------------------------------------------------
+ */
+
+static const struct walk_params of_bytes = {
+	.services = "  - {name: rows, protocol: tcp, framing: kserve, address: " PACKET_DESTINATION4
+		    ", port: 8000, model: echo, max_request: 4000, max_reply: 4000}\n",
+};
+
+/* Its rows have an element of BYTES, which it says again. */
+static struct walk_worker *bytes_worker(struct walk *w)
+{
+	static struct model_description described;
+	const struct walk_worker_params limits = {
+		.max_request = 4000, .max_reply = 4000, .slots = 64, .max_batch = 8};
+
+	described = kserve_one_tensor(DATATYPE_BYTES);
+	described.batch = true;
+	described.input[0].rank = described.output[0].rank = 2;
+	described.input[0].shape[1] = described.output[0].shape[1] = 1;
+	return kserve_worker_of(w, &limits, 4, &described);
+}
+
+/* Its rows have a number behind two elements of BYTES. A row's reply has a byte. */
+static struct walk_worker *mixed_worker(struct walk *w)
+{
+	static struct model_description described = {
+		.version = "1",
+		.batch = true,
+		.n_inputs = 2,
+		.n_outputs = 1,
+		.input = {{.name = "a", .datatype = DATATYPE_BYTES, .rank = 2, .shape = {-1, 2}},
+			  {.name = "n", .datatype = DATATYPE_UINT16, .rank = 1, .shape = {-1}}},
+		.output = {{.name = "b", .datatype = DATATYPE_UINT8, .rank = 2, .shape = {-1, -1}}},
+	};
+	const struct walk_worker_params limits = {
+		.max_request = 4000, .max_reply = 4000, .slots = 64, .max_batch = 8};
+
+	return kserve_worker_of(w, &limits, 10, &described);
+}
+
+/* A request of this JSON, and binary tensors behind it; in chunks of three bytes, or in a row. */
+static void say_infer(struct http_client *c, const char *json, const void *behind, uint32_t n,
+		      bool chunked, bool cut)
+{
+	static char text[65536];
+	uint32_t length = strlen(json), at;
+
+	at = sprintf(text, "POST /v2/models/echo/infer HTTP/1.1\r\nHost: h\r\n%s: ",
+		     chunked ? "Transfer-Encoding" : "Content-Length");
+	at += chunked ? sprintf(text + at, "chunked") : sprintf(text + at, "%u", length + n);
+	if (n > 0)
+		at += sprintf(text + at, "\r\nInference-Header-Content-Length: %u", length);
+	at += sprintf(text + at, "\r\n\r\n");
+	for (uint32_t i = 0, most; i < length + n; i += most) {
+		most = chunked ? RTE_MIN(3u, length + n - i) : length + n - i;
+		if (chunked)
+			at += sprintf(text + at, "%u\r\n", most);
+		for (uint32_t k = i; k < i + most; k++)
+			text[at++] = k < length ? json[k] : ((const char *)behind)[k - length];
+		if (chunked)
+			at += sprintf(text + at, "\r\n");
+	}
+	if (chunked)
+		at += sprintf(text + at, "0\r\n\r\n");
+	for (uint32_t i = 0; cut && i < at; i++)
+		http_say(c, text + i, 1);
+	if (!cut)
+		http_say(c, text, at);
+	http_wait(c);
+}
+
+#define BYTES_INPUT(shape, more)                                                                   \
+	"{\"inputs\":[{\"name\":\"a\",\"shape\":" shape ",\"datatype\":\"BYTES\"," more "}]"
+#define BYTES_ROWS "\1\0\0\0a\0\0\0\0\3\0\0\0xyz"
+#define BYTES_BINARY                                                                               \
+	BYTES_INPUT("[3,1]", "\"parameters\":{\"binary_data_size\":16}")                           \
+	",\"parameters\":{\"binary_data_output\":true}}"
+
+/* The worker has got the rows of BYTES_ROWS; it answers them, the last one first. */
+static void answer_bytes(struct walk_worker *v)
+{
+	static const struct {
+		uint32_t length;
+		const char *bytes;
+	} row[] = {{5, "\1\0\0\0a"}, {4, "\0\0\0\0"}, {7, "\3\0\0\0xyz"}};
+
+	walk_need(v->n_requests == 3, "%u rows", v->n_requests);
+	for (unsigned int i = 0; i < 3; i++) {
+		walk_expect_eq(v->request[i].length, row[i].length);
+		walk_expect(memcmp(v->request[i].bytes, row[i].bytes, row[i].length) == 0,
+			    "other bytes of row %u", i);
+	}
+	for (unsigned int i = 3; i-- > 0;)
+		walk_answer(v, i, &(struct walk_reply){0});
+}
+
+WALK(rows_of_bytes_are_cut_by_their_lengths)
+{
+	struct walk *w = walk_create(&of_bytes);
+	struct walk_worker *v = bytes_worker(w);
+	struct http_client *c = http_dial(w, 3000);
+
+	v->answers = false;
+	for (unsigned int i = 0; i < 8; i++) {
+		bool binary = i & 1;
+
+		walk_context("%u", i);
+		say_infer(c,
+			  binary ? BYTES_BINARY
+				 : BYTES_INPUT("[3,1]", "\"data\":[[\"a\"],[\"\"],[\"xyz\"]]") "}",
+			  BYTES_ROWS, binary ? 16 : 0, i & 2, i & 4);
+		answer_bytes(v);
+		http_wait(c);
+		walk_expect(strstr(c->got, "HTTP/1.1 200 OK") == c->got, "%s", c->got);
+		walk_expect(strstr(c->got, "\"shape\":[3,1]") != NULL, "%s", c->got);
+		if (binary)
+			walk_expect(memcmp(c->got + c->n - 16, BYTES_ROWS, 16) == 0, "other bytes");
+		else
+			walk_expect(strstr(c->got, "\"data\":[\"a\",\"\",\"xyz\"]") != NULL, "%s",
+				    c->got);
+		walk_expect_eq(edge_held_packets(w->lb->lcore[0]), 0);
+		c->n = 0;
+	}
+	walk_context("%s", "");
+	http_hang_up(c);
+	walk_destroy(w);
+}
+
+static void say_call(struct http_client *c, struct text *t, const char *message, uint32_t n,
+		     bool cut)
+{
+	text_preface(t);
+	text_frame(t, FRAME_HEADERS, FRAME_END_HEADERS, 1, GRPC_HEAD, sizeof(GRPC_HEAD) - 1);
+	text_frame(t, FRAME_DATA, 0, 1, message, n / 2);
+	text_frame(t, FRAME_DATA, FRAME_END_STREAM, 1, message + n / 2, n - n / 2);
+	for (uint32_t i = 0; cut && i < t->n; i++)
+		http_say(c, t->at + i, 1);
+	if (!cut)
+		http_say(c, t->at, t->n);
+	http_wait(c);
+}
+
+#define CALL_INPUT  "\xa\1a\x12\5BYTES\x1a\2\3\1"
+#define CALL_RAW    "\0\0\0\0\x28\xa\4echo\x2a\xe" CALL_INPUT "\x3a\x10" BYTES_ROWS
+#define CALL_TYPED  "\0\0\0\0\x22\xa\4echo\x2a\x1a" CALL_INPUT "\x2a\xa\x42\1a\x42\0\x42\3xyz"
+#define CALL_EARLY  "\0\0\0\0\x28\x3a\x10" BYTES_ROWS "\xa\4echo\x2a\xe" CALL_INPUT
+#define CALL_ANSWER "\x32\x10" BYTES_ROWS
+
+WALK(rows_of_bytes_come_by_grpc)
+{
+	static const struct {
+		const char *message;
+		uint32_t n;
+	} calls[] = {{CALL_RAW, sizeof(CALL_RAW) - 1},
+		     {CALL_TYPED, sizeof(CALL_TYPED) - 1},
+		     {CALL_EARLY, sizeof(CALL_EARLY) - 1}};
+	struct walk *w = walk_create(&of_bytes);
+	struct walk_worker *v = bytes_worker(w);
+	static struct text t;
+
+	v->answers = false;
+	for (unsigned int i = 0; i < 2 * RTE_DIM(calls); i++) {
+		struct http_client *c = http_dial(w, 3000 + i);
+
+		walk_context("%u", i);
+		say_call(c, &t, calls[i / 2].message, calls[i / 2].n, i & 1);
+		answer_bytes(v);
+		http_wait(c);
+		walk_expect_eq(text_count(c, CALL_ANSWER, sizeof(CALL_ANSWER) - 1), 1);
+		http_hang_up(c);
+	}
+	walk_context("%s", "");
+	walk_destroy(w);
+}
+
+#define MIXED_A     "\"name\":\"a\",\"shape\":[2,2],\"datatype\":\"BYTES\""
+#define MIXED_N     "{\"name\":\"n\",\"shape\":[2],\"datatype\":\"UINT16\""
+#define MIXED_BYTES "\1\0\0\0p\0\0\0\0\0\0\0\0\2\0\0\0qr"
+
+/* Both inputs of a row lie side by side, however they come. */
+WALK(rows_of_bytes_and_numbers)
+{
+	static const struct {
+		const char *json, *behind;
+		uint32_t n;
+	} asked[] = {
+		{"{\"inputs\":[{" MIXED_A ",\"data\":[\"p\",\"\",\"\",\"qr\"]}," MIXED_N
+		 ",\"data\":[258,772]}]}",
+		 "", 0},
+		{"{\"inputs\":[{" MIXED_A ",\"parameters\":{\"binary_data_size\":19}}," MIXED_N
+		 ",\"data\":[258,772]}]}",
+		 MIXED_BYTES, 19},
+		{"{\"inputs\":[" MIXED_N ",\"parameters\":{\"binary_data_size\":4}},{" MIXED_A
+		 ",\"parameters\":{\"binary_data_size\":19}}]}",
+		 "\2\1\4\3" MIXED_BYTES, 23},
+	};
+	struct walk *w = walk_create(&of_bytes);
+	struct walk_worker *v = mixed_worker(w);
+	struct http_client *c = http_dial(w, 3000);
+
+	v->answers = false;
+	for (unsigned int i = 0; i < 2 * RTE_DIM(asked); i++) {
+		walk_context("%u", i);
+		say_infer(c, asked[i / 2].json, asked[i / 2].behind, asked[i / 2].n, false, i & 1);
+		walk_need(v->n_requests == 2, "%s", c->got);
+		walk_expect(v->request[0].length == 11 &&
+				    memcmp(v->request[0].bytes, "\1\0\0\0p\0\0\0\0\2\1", 11) == 0,
+			    "row 0");
+		walk_expect(v->request[1].length == 12 &&
+				    memcmp(v->request[1].bytes, "\0\0\0\0\2\0\0\0qr\4\3", 12) == 0,
+			    "row 1");
+		walk_answer(v, 1, &(struct walk_reply){.bytes = "\7", .n_bytes = 1});
+		walk_answer(v, 0, &(struct walk_reply){.bytes = "\5", .n_bytes = 1});
+		http_wait(c);
+		walk_expect(strstr(c->got, "\"shape\":[2,1],\"data\":[5,7]") != NULL, "%s", c->got);
+		c->n = 0;
+	}
+	walk_context("%s", "");
+	http_hang_up(c);
+	walk_destroy(w);
+}
+
+/* Lengths that are wrong, rows that are too many or too long: a worker gets nothing of them. */
+WALK(rows_of_bytes_that_are_refused)
+{
+	static char many[5000];
+	static const struct {
+		const char *shape, *size, *bytes, *says;
+		uint32_t n;
+	} asked[] = {
+		{"[3,1]", "16", "\1\0\0\0a\0\0\0\0\4\0\0\0xyz", "an element of row 2 ends behind",
+		 16},
+		{"[3,1]", "16",
+		 "\xff\xff\xff\xff"
+		 "a\0\0\0\0\3\0\0\0xyz",
+		 "element of row 0 ends", 16},
+		{"[3,1]", "15", "\1\0\0\0a\0\0\0\0\3\0\0\0xy", "an element of row 2 ends behind",
+		 15},
+		{"[3,1]", "10", "\1\0\0\0a\0\0\0\0\3",
+		 "binary_data_size is 10, shape and datatype say 12", 10},
+		{"[3,1]", "17", BYTES_ROWS "z", "bytes follow its last element, of 3 rows", 17},
+		{"[2,1]", "16", BYTES_ROWS, "bytes follow its last element, of 2 rows", 16},
+		{"[0,1]", "16", BYTES_ROWS, "0 rows, the model takes 1 to 8", 16},
+		{"[9,1]", "36", many, "9 rows, the model takes 1 to 8", 36},
+		{"[2,1]", "4010", many,
+		 "the inputs have 4006 bytes, the service takes 4000, per row", 4010},
+		{"[2,1]", "4097", many, "more than 4096 bytes of rows with BYTES", 4097},
+	};
+	struct walk *w = walk_create(&of_bytes);
+	struct walk_worker *v = bytes_worker(w);
+	struct http_client *c = http_dial(w, 3000);
+	static char json[4400];
+	static struct text t;
+
+	v->answers = false;
+	many[4] = (char)(4002 & 255);
+	many[5] = (char)(4002 >> 8);
+	for (unsigned int i = 0; i < RTE_DIM(asked); i++) {
+		walk_context("%u", i);
+		sprintf(json, BYTES_INPUT("%s", "\"parameters\":{\"binary_data_size\":%s}") "}",
+			asked[i].shape, asked[i].size);
+		say_infer(c, json, asked[i].bytes, asked[i].n, false, false);
+		walk_expect(strstr(c->got, asked[i].says) != NULL, "%s", c->got);
+		walk_expect_eq(v->n_requests, 0);
+		c->n = 0;
+	}
+	/* The next request of the connection is none of their bytes. */
+	say_infer(c, BYTES_BINARY, BYTES_ROWS, 16, false, false);
+	answer_bytes(v);
+	http_wait(c);
+	c->n = 0;
+	/* In JSON the sum is known late. */
+	memset(many, 'x', 2100);
+	sprintf(json, BYTES_INPUT("[2,1]", "\"data\":[\"%.2100s\",\"%.2100s\"]") "}", many, many);
+	say_infer(c, json, NULL, 0, false, false);
+	walk_expect(strstr(c->got, "more than 4096 bytes of rows with BYTES") != NULL, "%s",
+		    c->got);
+	http_hang_up(c);
+	c = http_dial(w, 3001);
+	say_call(c, &t,
+		 "\0\0\0\0\x28\xa\4echo\x2a\xe" CALL_INPUT "\x3a\x10\1\0\0\0a\0\0\0\0\4\0\0\0xyz",
+		 45, false);
+	walk_expect_eq(text_frames(c, FRAME_HEADERS, 1), 1);
+	walk_expect_eq(text_frames(c, FRAME_DATA, 1), 0);
+	walk_expect_eq(v->n_requests, 0);
+	http_hang_up(c);
+	walk_expect_eq(edge_held_packets(w->lb->lcore[0]), 0);
+	walk_destroy(w);
+}
+
+/* One of more than a packet among short ones, and a client that goes in the middle. */
+WALK(rows_of_bytes_beside_one_of_more_than_a_packet)
+{
+	struct walk *w = walk_create(&of_bytes);
+	struct walk_worker *v = bytes_worker(w);
+	struct http_client *c = http_dial(w, 3000);
+	static char rows[3012];
+
+	memcpy(rows, "\1\0\0\0a", 5);
+	rows[5] = (char)(2997 & 255);
+	rows[6] = (char)(2997 >> 8);
+	for (unsigned int i = 9; i < 3006; i++)
+		rows[i] = (char)i;
+	memcpy(rows + 3006, "\2\0\0\0yz", 6);
+	for (unsigned int i = 0; i < 2; i++) {
+		v->answers = i == 1;
+		say_infer(
+			c,
+			BYTES_INPUT("[3,1]",
+				    "\"parameters\":{\"binary_data_size\":3012}") ",\"parameters\":"
+										  "{\"binary_data_"
+										  "output\":true}}",
+			rows, sizeof(rows), false, false);
+		if (i == 0) {
+			walk_need(v->n_requests == 3, "%s", c->got);
+			http_finish(c);
+			http_abort(c);
+			walk_pass(w, 20);
+			for (unsigned int k = 0; k < 3; k++)
+				walk_expect(v->request[k].cancelled, "row %u is not", k);
+			walk_answer_all(v);
+			walk_expect_eq(edge_held_packets(w->lb->lcore[0]), 0);
+			c = http_dial(w, 3001);
+			continue;
+		}
+		walk_expect(strstr(c->got, "HTTP/1.1 200 OK") == c->got, "%s", c->got);
+		walk_expect(memcmp(c->got + c->n - sizeof(rows), rows, sizeof(rows)) == 0,
+			    "other bytes");
+	}
+	http_hang_up(c);
+	walk_expect_eq(edge_held_packets(w->lb->lcore[0]), 0);
+	walk_destroy(w);
+}

@@ -3,8 +3,7 @@
  */
 #include <string.h>
 
-#include "http_client.h"
-#include "worker.h"
+#include "grpc_text.h"
 
 #define WORKERS 4
 
@@ -69,13 +68,7 @@ static unsigned int ask(struct walk *w, struct walk_worker *const v[WORKERS],
 
 static void run(const char *policy)
 {
-	static struct model_description described = {
-		.version = "1",
-		.n_inputs = 1,
-		.n_outputs = 1,
-		.input = {{.name = "a", .datatype = DATATYPE_UINT8, .rank = 1, .shape = {-1}}},
-		.output = {{.name = "b", .datatype = DATATYPE_UINT8, .rank = 1, .shape = {-1}}},
-	};
+	static struct model_description described;
 	char services[512];
 	const struct walk_params params = {.services = services,
 					   .more = "tcp: {connections: 256, buffer_mb: 8}\n"};
@@ -95,6 +88,7 @@ static void run(const char *policy)
 		struct lb_registration r;
 
 		walk_worker_registration(w, &small, &r);
+		described = kserve_one_tensor(DATATYPE_UINT8);
 		r.worker.description = &described;
 		v[i] = walk_worker_register_as(w, &r);
 		walk_need(v[i] != NULL && walk_worker_start(v[i]), "%s", w->error);

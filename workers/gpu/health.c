@@ -7,6 +7,9 @@
 
 #include "gpu/nvml.h"
 
+/* Events of one reading; more wait for the next one. */
+#define GPU_EVENTS_MAX 64
+
 struct gpu_health {
 	struct nvml nvml;
 	nvml_device device;
@@ -104,16 +107,19 @@ static void gpu_health_read_figures(const struct gpu_health *h, struct worker_gp
 	struct nvml_memory memory;
 	unsigned int number;
 
-	if (h->nvml.utilization != NULL && h->nvml.utilization(h->device, &used) == NVML_OK)
-		out->utilization = used.gpu <= 100 ? used.gpu : 100;
+	if (h->nvml.utilization != NULL && h->nvml.utilization(h->device, &used) == NVML_OK &&
+	    used.gpu <= 100)
+		out->utilization = used.gpu;
 	if (h->nvml.memory != NULL && h->nvml.memory(h->device, &memory) == NVML_OK) {
 		out->memory_used = (int64_t)memory.used;
 		out->memory_total = (int64_t)memory.total;
 	}
 	if (h->nvml.temperature != NULL &&
-	    h->nvml.temperature(h->device, NVML_TEMPERATURE_GPU, &number) == NVML_OK)
+	    h->nvml.temperature(h->device, NVML_TEMPERATURE_GPU, &number) == NVML_OK &&
+	    number <= WORKER_DEGREES_MAX)
 		out->temperature = number;
-	if (h->nvml.power != NULL && h->nvml.power(h->device, &number) == NVML_OK)
+	if (h->nvml.power != NULL && h->nvml.power(h->device, &number) == NVML_OK &&
+	    number != NVML_NOT_KNOWN)
 		out->power_mw = number;
 	out->ecc_corrected = gpu_health_ecc(h, NVML_ECC_CORRECTED);
 	out->ecc_uncorrected = gpu_health_ecc(h, NVML_ECC_UNCORRECTED);
@@ -133,7 +139,9 @@ bool gpu_health_read(struct gpu_health *h, struct worker_gpu *out)
 
 	*out = (struct worker_gpu){-1, -1, -1, -1, -1, -1, -1, -1, ""};
 	gpu_health_read_figures(h, out);
-	while (h->events != NULL && h->nvml.event_wait(h->events, &event, 0) == NVML_OK)
+	for (int i = 0; i < GPU_EVENTS_MAX && h->events != NULL &&
+			h->nvml.event_wait(h->events, &event, 0) == NVML_OK;
+	     i++)
 		if (event.type == NVML_EVENT_XID)
 			gpu_health_note_xid(h, event.data);
 	if (h->events != NULL)
@@ -145,8 +153,8 @@ bool gpu_health_read(struct gpu_health *h, struct worker_gpu *out)
 			 "memory errors that ECC could not correct: %lld since the agent began",
 			 (long long)(out->ecc_uncorrected - h->ecc_before));
 	else if (gpu_health_is_hot(h))
-		snprintf(out->notice, sizeof(out->notice), "slowed down by heat, at %lld C",
-			 (long long)out->temperature);
+		/* Without the degrees: each change of a notice is logged. */
+		snprintf(out->notice, sizeof(out->notice), "slowed down by heat");
 	else
 		snprintf(out->notice, sizeof(out->notice), "%s", h->error);
 	return !h->lost;

@@ -13,12 +13,14 @@
 
 #define WORKER_NOTICE_MAX 128
 
-/* A GPU as its driver describes it. Numbers that it does not tell are -1. */
+#define WORKER_DEGREES_MAX 1000
+
+/* A GPU as its driver describes it. Numbers that it does not tell, or that cannot be, are -1. */
 struct worker_gpu {
 	int64_t utilization;  /* percent of the time in which a kernel ran */
 	int64_t memory_used;  /* bytes */
 	int64_t memory_total; /* bytes */
-	int64_t temperature;  /* degrees C */
+	int64_t temperature;  /* degrees C, up to WORKER_DEGREES_MAX */
 	int64_t power_mw;
 	/* memory errors since the driver was loaded; those corrected, and those that were not */
 	int64_t ecc_corrected, ecc_uncorrected;

@@ -20,6 +20,8 @@
 #define NVML_OK            0
 #define NVML_NOT_SUPPORTED 3
 
+#define NVML_NOT_KNOWN UINT32_MAX /* NVML_VALUE_NOT_AVAILABLE, of 32 bits */
+
 #define NVML_LINKS_MAX 18 /* NVML_NVLINK_MAX_LINKS */
 
 typedef struct nvml_device_opaque *nvml_device;

@@ -2,6 +2,7 @@
 #include "cli/size/calls.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -95,7 +96,7 @@ int size_calls_cost(const struct trace *trace, const struct calls_network *netwo
 	/* The program is over when its work is. */
 	cost->local_us = later(beside.end, beside.queue);
 	cost->remote_us = later(remote.end, remote.queue);
-	cost->cost = cost->local_us > 0 ? cost->remote_us / cost->local_us - 1 : 0;
+	cost->cost = cost->local_us > 0 ? cost->remote_us / cost->local_us - 1 : INFINITY;
 	return 0;
 }
 

@@ -34,7 +34,8 @@ struct calls_network {
 
 struct calls_cost {
 	double local_us, remote_us;
-	double cost; /* (remote - local) / local; negative: faster than beside the GPU */
+	double cost; /* (remote - local) / local; negative: faster than beside the GPU; infinite:
+		      * local is 0 */
 	size_t calls[TRACE_KINDS];
 	double sent, received; /* bytes */
 };

@@ -114,7 +114,7 @@ static int calls_error(const char *what, const char *why)
 int size_calls_command(int argc, char **argv, FILE *out, json_t **object, bool *kept)
 {
 	struct calls_options o = {.epsilon = 0.05};
-	char error[256] = "no memory";
+	char error[256];
 	struct trace trace;
 	struct answer a;
 	int ret = options_parse(&calls_table, argc, argv, &o, NULL);
@@ -132,7 +132,12 @@ int size_calls_command(int argc, char **argv, FILE *out, json_t **object, bool *
 	ret = calls_answer(&trace, &o, &a);
 	if (ret != 0) {
 		trace_fini(&trace);
-		return calls_error(argv[1], error);
+		return calls_error(argv[1], "no memory");
+	}
+	if (a.queued.local_us <= 0) {
+		trace_fini(&trace);
+		return calls_error(argv[1], "its calls take no time beside the GPU; write gap_us, "
+					    "call_us or gpu_us");
 	}
 	*kept = a.queued.cost <= o.epsilon;
 	if (o.json)
@@ -140,6 +145,8 @@ int size_calls_command(int argc, char **argv, FILE *out, json_t **object, bool *
 	else
 		calls_print(&trace, &o, &a, out);
 	trace_fini(&trace);
+	if (o.json && *object == NULL) /* JSON has no such number */
+		return calls_error("--json", "a figure is endless; give a faster network");
 	return 0;
 }
 

@@ -77,6 +77,11 @@ int size_reads_command(int argc, char **argv, FILE *out, json_t **object, bool *
 				    size_reads_full_tags(&o.reads), "wanted_reached", *kept);
 	else
 		reads_print(&o.reads, o.want_gbps, *kept, out);
+	if (o.json && *object == NULL) { /* JSON has no such number */
+		fprintf(stderr, "doorbell size reads: --json: a figure is endless; give a longer "
+				"--rtt-us and a faster --link-gbps\n");
+		return -EINVAL;
+	}
 	return 0;
 }
 

@@ -15,7 +15,9 @@
 #include "gpu/gpu_load.h"
 #include "gpu/gpu_parts.h"
 #include "gpu/gpu_peer.h"
+#include "gpu/floor/floor.h"
 #include "gpu/gpu_post.h"
+#include "loop/cuda/gpu_list.h"
 #include "common/options.h"
 
 #define GAP_US           20
@@ -83,6 +85,58 @@ static void measure_post(struct report *report)
 	report_add(report, gpu_post_us(16), "post_batched16_us");
 	report_add(report, gpu_copy_gbytes(1), "pcie_gbytes_per_s");
 	report_add(report, gpu_copy_gbytes(0), "pcie_back_gbytes_per_s");
+}
+
+/* Ways to answer without the loop, up to how many bytes; the names of their metrics. */
+static const struct {
+	enum floor_way way;
+	uint32_t most;
+	const char *name;
+} ways[] = {
+	{FLOOR_BELL, 64, "floor_bell_us"},
+	{FLOOR_SPECULATIVE, 1024, "floor_speculative_us"},
+	{FLOOR_RESIDENT, 16384, "floor_resident_us"},
+	{FLOOR_STAGGERED, 1024, "floor_staggered_us"},
+	{FLOOR_L2, 16384, "floor_l2_us"},
+	{FLOOR_KERNELS, 4u << 20, "floor_p50_us"},
+	{FLOOR_TAIL, 16384, "floor_tail_us"},
+	{FLOOR_BOTH, 16384, "floor_programmatic_us"},
+	{FLOOR_IN_PLACE, 4u << 20, "floor_in_place_p50_us"},
+};
+
+static const struct {
+	enum floor_copy copy;
+	const char *name;
+} crossings[] = {
+	{FLOOR_IN, "floor_in_us"},
+	{FLOOR_IN_BULK, "floor_in_bulk_us"},
+	{FLOOR_OUT, "floor_out_us"},
+	{FLOOR_OUT_BULK, "floor_out_bulk_us"},
+};
+#define FLOOR_BLOCKS 64
+
+static void measure_floor(struct report *report, const struct size *size)
+{
+	char error[256] = "";
+	double us;
+
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		if (size->bytes > ways[i].most)
+			continue;
+		us = floor_us(ways[i].way, size->bytes, size->n, error, sizeof(error));
+		if (us < 0)
+			die(ways[i].name, error);
+		report_add(report, us, "%s_%s", ways[i].name, size->name);
+	}
+	for (size_t i = 0; i < sizeof(crossings) / sizeof(crossings[0]); i++) {
+		if (size->bytes < 262144)
+			continue;
+		us = floor_copy_us(crossings[i].copy, size->bytes, FLOOR_BLOCKS, error,
+				   sizeof(error));
+		if (us < 0)
+			die(crossings[i].name, error);
+		report_add(report, us, "%s_%s", crossings[i].name, size->name);
+	}
 }
 
 /* The model's work on a request. */
@@ -355,7 +409,8 @@ int main(int argc, char **argv)
 
 	if (!bench_options_read(
 		    &o, argc, argv, "gpu",
-		    "some of post,echo,throughput,mlp,hogged,bell,rings,posted,rnic,joules", 5))
+		    "some of post,floor,echo,throughput,mlp,hogged,bell,rings,posted,rnic,joules",
+		    5))
 		return 2;
 	if (agent_gpus(why, sizeof(why)) == 0) {
 		printf("skipped: %s\n", why);
@@ -366,6 +421,8 @@ int main(int argc, char **argv)
 	for (unsigned int run = 0; run < o.runs; run++) {
 		if (wanted(&o, "post"))
 			measure_post(&report);
+		for (size_t i = 0; wanted(&o, "floor") && i < SIZES; i++)
+			measure_floor(&report, &sizes[i]);
 		for (size_t i = 0; wanted(&o, "echo") && i < SIZES; i++)
 			measure_shapes(&report, &sizes[i]);
 		for (enum server s = LOOP; wanted(&o, "mlp") && s <= COPIED; s++)

@@ -5,7 +5,7 @@
 
 #include "gpu/gpu_peer.h"
 #include "gpu/gpu_peer_kind.h"
-#include "loop/gpu_graph.h"
+#include "loop/cuda/gpu_graph.h"
 
 bool peer_ok(struct agent_loop *loop, cudaError_t ret, const char *what)
 {

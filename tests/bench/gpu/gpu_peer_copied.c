@@ -5,7 +5,7 @@
  * kernel that sets a flag behind the copies, and than a graph with the copies in it.
  */
 #include "gpu/gpu_peer_kind.h"
-#include "loop/gpu_graph.h"
+#include "loop/cuda/gpu_graph.h"
 
 static bool prepare(struct agent_loop *loop)
 {

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "gpu/gpu_peer_kind.h"
-#include "loop/gpu_graph.h"
+#include "loop/cuda/gpu_graph.h"
 
 static bool record(struct agent_loop *loop, const struct peer_rows *rows, volatile uint32_t *flag,
 		   cudaGraphExec_t *exec)

@@ -5,7 +5,7 @@
  * The graph of a batch moves its rows from and to the model's buffers at the GPU's own speed.
  */
 #include "gpu/gpu_peer_kind.h"
-#include "loop/gpu_graph.h"
+#include "loop/cuda/gpu_graph.h"
 
 static bool record(struct agent_loop *loop, struct peer_batch *b)
 {

@@ -9,7 +9,7 @@
 
 #include "gpu/gpu_parts.h"
 #include "gpu/gpu_poster.h"
-#include "loop/gpu_pin.h"
+#include "loop/cuda/gpu_pin.h"
 #include "rnic/send_queue.h"
 
 #define RUN_NS        30000000ull

@@ -86,25 +86,9 @@ for ((i = 11; i <= 15; i++)); do
     attackers+=" 10.200.0.$i"
 done
 head -c $((size * 64)) /dev/urandom >"$dir/rows"
-memif="socket=$dir/memif.sock,socket-abstract=no,rsize=10"
-cat >"$dir/lb.yaml" <<END
-ports:
-  - {name: clients, device: "${device}0,iface=clients$frames", roles: [clients]}
-  - {name: fabric, device: "net_memif_fabric,role=server,$memif", roles: [fabric], mtu: 3300, address: 10.201.0.1/24}
-services:
-  - {name: echo, protocol: tcp, framing: kserve, address: $vip, port: 8500, model: echo, max_request: 65536, max_reply: 65536}
-lcores: [$lcore]
+memif_up "${device}0,iface=clients$frames" "framing: kserve, max_request: 65536, max_reply: 65536" "lcores: [$lcore]
 flows: 65536
-memory: {hugepages: false, mb: 1024}
-control: {socket: "$dir/control.sock", state_file: off, agents: "10.201.0.254:4790", allow_plain: true}
-END
-# shellcheck disable=SC2086
-start lb lb $ahead "$build/doorbell-lb" --config "$dir/lb.yaml"
-wait_for "the load balancer's control socket" cli version || { cat "$dir/lb.log" >&2 && exit 1; }
-# shellcheck disable=SC2086
-start w1 w1 taskset -c "$workers" $ahead "$build/gpu-agent/doorbell-agent" --lb 10.201.0.254:4790 --name w1 --gpu none --mtu 3300 --no-hugepages \
-    --device "net_memif_agent,role=client,$memif,bsize=3364" --address 10.201.0.11/24 --model echo --model-args max_request=65536
-wait_for "the worker to be active" worker_is w1 active || { cat "$dir/w1.log" "$dir/lb.log" >&2 && exit 1; }
+memory: {hugepages: false, mb: 1024}" "$ahead" "taskset -c $workers $ahead" max_request=65536
 for ((round = 1; round <= rounds; round++)); do
     for name in $only; do
         [ -z "${VERBOSE:-}" ] || echo "round $round: $name" >&2

@@ -100,27 +100,11 @@ doorbell_up() {
     for ((n = 2; n <= ${5:-1}; n++)); do
         cpus+=", $(cpu "$n")"
     done
-    local memif="socket=$dir/memif.sock,socket-abstract=no,rsize=10"
-    rm -f "$dir/memif.sock"
-    cat >"$dir/lb.yaml" <<END
-ports:
-  - {name: clients, device: "${1}0,iface=clients", roles: [clients]}
-  - {name: fabric, device: "net_memif_fabric,role=server,$memif", roles: [fabric], mtu: 3300, address: 10.201.0.1/24}
-services:
-  - {name: echo, protocol: tcp, framing: $3, address: $vip, port: 8500, model: echo, $2}
-lcores: [$cpus]
+    memif_up "${1}0,iface=clients" "framing: $3, $2" "lcores: [$cpus]
 flows: 65536
 memory: {hugepages: false, mb: 1536}
 workers: {timeout_ms: 5000, suspect_ms: 0}
-fabric: {ack_timeout: 17}
-control: {socket: "$dir/control.sock", state_file: off, agents: "10.201.0.254:4790", allow_plain: true}
-END
-    : >"$dir/lb.log"
-    start lb lb "$build/doorbell-lb" --config "$dir/lb.yaml"
-    wait_for "the load balancer's control socket" cli version || { cat "$dir/lb.log" >&2 && exit 1; }
-    start w1 w1 "$build/gpu-agent/doorbell-agent" --lb 10.201.0.254:4790 --name w1 --gpu none --mtu 3300 --no-hugepages \
-        --device "net_memif_agent,role=client,$memif,bsize=3364" --address 10.201.0.11/24 --model echo --model-args "$4"
-    wait_for "the worker to be active" worker_is w1 active
+fabric: {ack_timeout: 17}" "" "" "$4"
 }
 
 doorbell_down() {

@@ -160,26 +160,9 @@ topology_up "attack$$" 1
 for ((i = 0; i < senders; i++)); do
     ip -n "$tag-client" addr add "10.200.1.$((i + 1))/32" dev c0
 done
-memif="socket=$dir/memif.sock,socket-abstract=no,rsize=10"
-cat >"$dir/lb.yaml" <<END
-ports:
-  - {name: clients, device: "${device}0,iface=clients$frames", roles: [clients]}
-  - {name: fabric, device: "net_memif_fabric,role=server,$memif", roles: [fabric], mtu: 3300, address: 10.201.0.1/24}
-services:
-  - {name: echo, protocol: tcp, address: $vip, port: 8500, model: echo, max_request: $large, max_reply: $large}
-lcores: [$lcore]
+memif_up "${device}0,iface=clients$frames" "max_request: $large, max_reply: $large" "lcores: [$lcore]
 flows: 262144
-memory: {hugepages: false, mb: 1536}
-control: {socket: "$dir/control.sock", state_file: off, agents: "10.201.0.254:4790", allow_plain: true}
-END
-# shellcheck disable=SC2086
-start lb lb $ahead "$build/doorbell-lb" --config "$dir/lb.yaml"
-wait_for "the load balancer's control socket" cli version || { cat "$dir/lb.log" >&2 && exit 1; }
-# shellcheck disable=SC2086
-start w1 w1 taskset -c "$worker_cpu" $ahead "$build/gpu-agent/doorbell-agent" --lb 10.201.0.254:4790 --name w1 --gpu none --mtu 3300 --no-hugepages \
-    --device "net_memif_agent,role=client,$memif,bsize=3364" --address 10.201.0.11/24 --model echo \
-    --model-args "max_request=$large"
-wait_for "the worker to be active" worker_is w1 active || { cat "$dir/w1.log" "$dir/lb.log" >&2 && exit 1; }
+memory: {hugepages: false, mb: 1536}" "$ahead" "taskset -c $worker_cpu $ahead" "max_request=$large"
 mac=$(ip netns exec "$tag-lb" cat /sys/class/net/clients/address)
 for ((round = 1; round <= rounds; round++)); do
     clients capacity --window 1 --duration "$seconds" --warmup 0.5

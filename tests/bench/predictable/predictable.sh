@@ -274,6 +274,8 @@ result=$(jq -s --arg commit "$commit" --arg machine "$machine" --argjson rounds 
       {key: "ideal_\($load)pct", value: ($any | map(.ideal.in_time))},
       {key: "ideal_apart_\($load)pct", value: ($any | map(.ideal.apart))},
       {key: "bound_\($load)pct", value: ($any | map(.ideal.bound))},
+      {key: "ideal_p999_ms_\($load)pct", value: ($any | map([.ideal.turns_p999_ms, .ideal.plan_p999_ms] | min))},
+      {key: "ideal_apart_p999_ms_\($load)pct", value: ($any | map(.ideal.apart_p999_ms))},
       (if ($parts | length) == 2 then
         {key: "goodput_over_controller_\($load)pct", value: ($all | over($load; .in_time))},
         {key: "p999_over_controller_\($load)pct", value: ($all | over($load; .latency.p999_us))}

@@ -55,7 +55,7 @@ def ask(request, then=None):
 
 def holds(condition, a, behind):
     try:
-        return bool(eval(condition, {'a': a, 'behind': behind}))
+        return bool(eval(condition, {'a': a, 'behind': behind, 'words': rows.WORDS, 'elements': rows.elements(rows.WORDS)}))
     except (KeyError, IndexError, TypeError):
         return False
 
@@ -109,6 +109,17 @@ def ask_datatypes():
         check_grpc('%s, raw' % datatype, {'raw': (datatype, data), 'outputs': [name]}, 0, '', data)
         if typed:
             check_grpc('%s, typed' % datatype, {'typed': [datatype], 'outputs': [name]}, 0, '', data)
+
+
+def ask_batches():
+    data = rows.elements(rows.WORDS)
+    for came, goes, request, condition in rows.BATCHES:
+        got, _, a, behind = ask(request)
+        check('rows of BYTES in %s, to %s' % (came, goes), got == 200 and holds(condition, a, behind), (got, a, behind))
+    for typed in (False, True):
+        got, said = call(rows.SERVICE, 'ModelInfer', words_message(None if typed else data))
+        check('gRPC: rows of BYTES, typed: %s' % typed, got == 0 and
+              list(pb.ModelInferResponse.FromString(said).raw_output_contents) == [data], (got, said))
 
 
 def same(datatype, output, values):
@@ -179,6 +190,16 @@ def echo_message(wishes):
     return request.SerializeToString()
 
 
+def words_message(raw):
+    request = pb.ModelInferRequest(model_name='words')
+    one = request.inputs.add(name='text', datatype='BYTES', shape=[len(rows.WORDS), 1])
+    if raw is None:
+        one.contents.bytes_contents.extend(word.encode() for word in rows.WORDS)
+    else:
+        request.raw_input_contents.append(raw)
+    return request.SerializeToString()
+
+
 def call(service, name, message, compression=None, then=None):
     """(status, message of it or the answer's bytes). `then` is called meanwhile."""
     future = method(service, name).future(message, timeout=20, compression=compression)
@@ -214,6 +235,8 @@ def check_grpc(row, wishes, status, words, data=None):
     if 'typed' in wishes and not wishes.get('and_raw'):
         return check_typed(row, wishes, data)
     message = wishes.get('bytes', infer_message(wishes))
+    if 'rows' in wishes:
+        message = words_message(wishes['rows'])
     if 'bytes_of' in wishes:
         message = echo_message(wishes)
     if 'messages' in wishes:
@@ -276,7 +299,7 @@ def check_answers(answers):
     check('gRPC: ModelMetadata', described.platform == 'test' and [t.datatype for t in described.outputs] ==
           [row[0] for row in rows.DATATYPES], described)
     counted = pb.ModelStatisticsResponse.FromString(answers['ModelStatistics'])
-    check('gRPC: ModelStatistics', sorted(m.name for m in counted.model_stats) == ['echo', 'mlp', 'typed', 'types'], counted)
+    check('gRPC: ModelStatistics', sorted(m.name for m in counted.model_stats) == ['echo', 'mlp', 'typed', 'types', 'words'], counted)
     one = call(rows.SERVICE, 'ModelStatistics', pb.ModelStatisticsRequest(name='types', version='1').SerializeToString())[1]
     stats = pb.ModelStatisticsResponse.FromString(one).model_stats
     check('gRPC: ModelStatistics of a model', [m.name for m in stats] == ['types'] and stats[0].version == '1' and
@@ -287,7 +310,7 @@ def check_answers(answers):
     check('gRPC: ModelStatistics of a model that is not there', status == 5, status)
     listed = pb.RepositoryIndexResponse.FromString(answers['RepositoryIndex'])
     check('gRPC: RepositoryIndex', sorted((m.name, m.version, m.state, m.reason) for m in listed.models) ==
-          [(name, '1', 'READY', '') for name in ('echo', 'mlp', 'typed', 'types')], listed)
+          [(name, '1', 'READY', '') for name in ('echo', 'mlp', 'typed', 'types', 'words')], listed)
     answer = pb.ModelStreamInferResponse.FromString(answers['ModelStreamInfer'])
     check('gRPC: ModelStreamInfer', answer.infer_response.model_name == 'types' and not answer.error_message, answer)
 
@@ -305,7 +328,7 @@ def step_empty():
     check_late_grpc(rows.LATE_GRPC_ERRORS[0])
     listed = call(rows.SERVICE, 'RepositoryIndex', b'')[1]
     models = pb.RepositoryIndexResponse.FromString(listed).models
-    check('gRPC: RepositoryIndex without workers', {m.state for m in models} == {'UNAVAILABLE'} and len(models) == 4, models)
+    check('gRPC: RepositoryIndex without workers', {m.state for m in models} == {'UNAVAILABLE'} and len(models) == 5, models)
     ready = pb.RepositoryIndexRequest(ready=True).SerializeToString()
     check('gRPC: RepositoryIndex of what is ready', call(rows.SERVICE, 'RepositoryIndex', ready) == (0, b''), ready)
 
@@ -314,6 +337,7 @@ def step_all():
     ask_endpoints()
     ask_errors(rows.ERRORS)
     ask_datatypes()
+    ask_batches()
     ask_parameters()
     ask_calls()
     for what, wishes, status, words in rows.GRPC_ERRORS:

@@ -92,6 +92,24 @@ def values(text, fields=(), path='/v2/models/echo/infer'):
     return http('POST', path, text if isinstance(text, bytes) else json.dumps(text).encode(), fields)
 
 
+WORDS = ['', 'gr\u00fc\u00df "x"', 'a' * 300]
+
+
+def elements(words):
+    return b''.join(struct.pack('<I', len(word)) + word for word in (word.encode() for word in words))
+
+
+def words(rows=len(WORDS), behind=None, data=None, binary_reply=False):
+    """A batch of rows for the model `words`: elements of `data` in JSON, or these bytes behind it."""
+    one = {'name': 'text', 'shape': [rows, 1], 'datatype': 'BYTES'}
+    if behind is None:
+        one['data'] = WORDS if data is None else data
+    else:
+        one['parameters'] = {'binary_data_size': len(behind)}
+    text = json.dumps({'inputs': [one], 'outputs': [{'name': 'said', 'parameters': {'binary_data': binary_reply}}]}).encode()
+    return http('POST', '/v2/models/words/infer', text + (behind or b''), ['Inference-Header-Content-Length: %d' % len(text)])
+
+
 ONE = {'name': 'input0', 'shape': [3], 'datatype': 'UINT8', 'data': [1, 2, 3]}
 INT8 = {'outputs': ['int8']}
 METHODS = ('GET', 'HEAD', 'POST', 'PUT')
@@ -137,8 +155,8 @@ DOCUMENTS = {
     '/v2/models/types/config': "a['name'] == 'types' and a['max_batch_size'] == 0 and "
                                "a['input'][13] == {'name': 'bytes', 'data_type': 'TYPE_STRING', 'dims': [2]}",
     '/v2/models/types/stats': "[m['name'] for m in a['model_stats']] == ['types']",
-    '/v2/models/stats': "sorted(m['name'] for m in a['model_stats']) == ['echo', 'mlp', 'typed', 'types']",
-    '/v2/repository/index': "sorted(m['name'] for m in a) == ['echo', 'mlp', 'typed', 'types'] and "
+    '/v2/models/stats': "sorted(m['name'] for m in a['model_stats']) == ['echo', 'mlp', 'typed', 'types', 'words']",
+    '/v2/repository/index': "sorted(m['name'] for m in a) == ['echo', 'mlp', 'typed', 'types', 'words'] and "
                             "all(m['state'] == 'READY' for m in a)",
 }
 
@@ -166,6 +184,11 @@ ERRORS = [
     ('a batch of more rows than the model takes', values({'inputs': [
         {'name': 'id', 'shape': [33, 1], 'datatype': 'UINT64', 'data': [1] * 33}]}, path='/v2/models/mlp/infer'), 400, {},
      '33 rows, the model takes 1 to 32'),
+    ('rows of BYTES, of which an element ends behind the tensor', words(behind=elements(WORDS)[:-1]), 400, {},
+     'an element of row 2 ends behind the tensor'),
+    ('rows of BYTES, with bytes behind the last element', words(behind=elements(WORDS) + b'x'), 400, {},
+     'bytes follow its last element'),
+    ('a batch without a row', words(rows=0, data=[]), 400, {}, '0 rows, the model takes 1 to 32'),
     ('both Content-Length and Transfer-Encoding', echo(fields=['Transfer-Encoding: chunked']), 400, {}, ''),
     ('a space in front of a colon', echo(fields=['X : y']), 400, {}, ''),
     ('a model that is not there', values({'inputs': [ONE]}, path='/v2/models/absent/infer'), 404, {}, "no model 'absent'"),
@@ -181,6 +204,8 @@ ERRORS = [
     ('a line of a head longer than 4,096 bytes', echo(fields=['X: ' + 'y' * 5000]), 431, {}, ''),
     ('more than 64 lines in a head', echo(fields=['X: y'] * 70), 431, {}, ''),
     ('the model fails', infer(UINT8=bytes([66, 0]), **INT8), 500, {}, 'the model failed'),
+    ('a batch with more than 4,096 bytes of rows with BYTES', words(behind=elements(['x' * 2100] * 3)), 501, {},
+     'more than 4096 bytes of rows with BYTES'),
     ('another coding than chunked', echo(b'', fields=['Transfer-Encoding: gzip'], length=False), 501, {}, ''),
     ('a method that HTTP does not have', http('BREW', '/v2'), 501, {}, ''),
     ('another version than 1.0 and 1.1', http('GET', '/v2', line='GET /v2 HTTP/2.0'), 505, {}, ''),
@@ -190,6 +215,17 @@ LATE_ERRORS = [
     ('no worker', values({'inputs': [ONE]}), 503, {'Retry-After': '1'}, "the model 'echo' has no workers"),
     ('the worker does not answer in `request_timeout_ms`', values({'inputs': [ONE]}), 504, {}, 'did not answer in time'),
     ('the deadline passes', values({'parameters': {'timeout': 100000}, 'inputs': [ONE]}), 504, {}, 'within the deadline'),
+]
+
+# --- batches of BYTES: how they come and go; bytes by HTTP, and what must hold of the answer ------------------------------
+
+IN_ROWS = "a['outputs'][0]['shape'] == [3, 1] and a['outputs'][0]['data'] == words and behind == b''"
+BINARY_ROWS = "a['outputs'][0]['shape'] == [3, 1] and behind == elements"
+BATCHES = [
+    ('JSON', 'JSON', words(), IN_ROWS),
+    ('JSON', 'binary', words(binary_reply=True), BINARY_ROWS),
+    ('binary', 'JSON', words(behind=elements(WORDS)), IN_ROWS),
+    ('binary', 'binary', words(behind=elements(WORDS), binary_reply=True), BINARY_ROWS),
 ]
 
 # --- parameters: where, which, what it does; its HTTP, and what must hold of the answer; gRPC's parameters, and its status ---
@@ -266,6 +302,11 @@ GRPC_ERRORS = [
     ('both kinds of contents', {'typed': ['INT8'], 'and_raw': True}, 3, 'contents and raw_input_contents'),
     ('a message that is none', {'bytes': b'\xff\xff'}, 3, ''),
     ('`grpc-timeout` that is none', {'grpc_timeout': '100x'}, 3, 'grpc-timeout'),
+    ('rows of BYTES, of which an element ends behind the tensor', {'rows': elements(WORDS)[:-1]}, 3,
+     'an element of row 2 ends behind the tensor'),
+    ('rows of BYTES, with bytes behind the last element', {'rows': elements(WORDS) + b'x'}, 3, 'bytes follow its last element'),
+    ('a batch with more than 4,096 bytes of rows with BYTES', {'rows': elements(['x' * 2100] * 3)}, 12,
+     'more than 4096 bytes of rows with BYTES'),
     ('a model that is not there', {'model': 'absent'}, 5, "no model 'absent'"),
     ('a version that is not there', {'version': '7'}, 5, 'version 7'),
     ('more bytes than the service takes', {'bytes_of': 70000}, 8, ''),
@@ -285,7 +326,8 @@ LATE_GRPC_ERRORS = [
 INTRODUCTION = """# KServe's protocol v2, row by row
 
 Made by `tests/net/kserve/rows.py --page` of the rows that the net test `kserve_conformance` asks a load balancer, so each answer
-here is one that it gave. The model `types` has an input and an output of each datatype, and `echo` one of bytes. How to ask, and why
+here is one that it gave. The model `types` has an input and an output of each datatype, `echo` one of bytes, and `words` takes batches
+of rows with an element of BYTES. How to ask, and why
 some things are as they are: the [client guide](client.md#http-kserve-v2).
 
 What is not there is answered with 501, by gRPC with UNIMPLEMENTED, and is here:
@@ -304,7 +346,7 @@ def left_out():
     lines.append('* by gRPC: ' + ', '.join('`%s`' % name for service, name, status in CALLS if status == 12))
     lines.append('* parameters: ' + ', '.join('`%s` of an %s' % (name.split(':')[0], place)
                                                for place, name, _, _, status, *_ in PARAMETERS if status == 501))
-    lines.append('* compressed bodies and messages (415 by HTTP), batches of models with BYTES')
+    lines.append('* compressed bodies and messages (415 by HTTP), batches with more than 4,096 bytes of rows with BYTES')
     return '\n'.join(lines)
 
 
@@ -330,6 +372,8 @@ def page():
         ((STATUSES[status], asked) for asked, _, status, _ in GRPC_ERRORS + LATE_GRPC_ERRORS), key=lambda row: row[0]))
     text += '\n## Datatypes\n\nIn and out. Outputs by gRPC are always raw.\n\n'
     text += table(['datatype', 'JSON', 'binary', 'gRPC, typed', 'gRPC, raw'], datatypes())
+    text += '\n## Batches of BYTES\n\nRows of different lengths, in one answer.\n\n'
+    text += table(['rows', 'answer'], [row[:2] for row in BATCHES] + [('gRPC, raw', 'raw'), ('gRPC, typed', 'raw')])
     text += '\n## Parameters\n\n'
     text += table(['of the', 'parameter', 'effect', 'HTTP', 'gRPC'],
                   [(place, '`%s`' % name, effect, status, STATUSES[grpc]) for place, name, effect, _, status, _, _, grpc in

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "loop/buckets/buckets.h"
+#include "models/buckets.h"
 
 int agent_buckets_read(struct agent_buckets *b, const struct agent_model_shape *shape, char *why,
 		       size_t size)

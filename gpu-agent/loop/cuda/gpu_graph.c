@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "loop/gpu_graph.h"
+#include "loop/cuda/gpu_graph.h"
 
 /* Child graphs in child graphs; frameworks capture fewer levels. */
 #define DEPTH_MAX 16

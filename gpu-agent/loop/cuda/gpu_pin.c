@@ -2,7 +2,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "loop/gpu_pin.h"
+#include "loop/cuda/gpu_pin.h"
 #include "runtime/host_page.h"
 
 struct pinned {

@@ -6,7 +6,7 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
-#include "loop/gpu_memory.h"
+#include "loop/cuda/gpu_memory.h"
 #include "runtime/host_page.h"
 
 typedef CUresult (*export_fn)(void *handle, CUdeviceptr at, size_t size, CUmemRangeHandleType type,
