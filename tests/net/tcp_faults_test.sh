@@ -48,7 +48,7 @@ tell rest kept
 expect "a request that was kept" "$answer" = right
 expect "requests of w2" "$(worker w2 requests)" -eq 2
 
-# asking NAME PORT: large requests and replies under way all the time, in the background, for longer than a worker takes to start
+# asking NAME PORT: large requests and replies under way all the time, in the background
 asking() {
     start "$1" client "$build/tests/net/stream/tcp-stream" ask --address "$vip" --port "$2" --connections 8 --pipeline 2 \
         --min 200000 --max 1048576 --requests 500 --limit-s 90
@@ -68,14 +68,14 @@ ended() {
 }
 
 start_agent 3 "${model[@]}"
+start_agent 1 "${model[@]}"
 wait_for "w3 to be active" worker_is w3 active
+wait_for "w1 to be active" worker_is w1 active
 asking asked 8500
 asking asked_kept 8501
 wait_for "requests on w3" requests_above w3 20
 stop "$pid_w3" KILL
 wait_for "the end of w3" eval '! worker_known w3'
-start_agent 1 "${model[@]}"
-wait_for "w1 to be active" worker_is w1 active
 wait_for "requests on w1" requests_above w1 20
 kill -STOP "$pid_w1"
 wait_for "the load balancer to notice" eval '! worker_is w1 active'
