@@ -70,7 +70,8 @@ void text_frame(struct text *t, uint8_t type, uint8_t flags, uint32_t stream, co
 
 	walk_need(t->n + sizeof(head) + n <= sizeof(t->at), "too long a text");
 	memcpy(t->at + t->n, head, sizeof(head));
-	memcpy(t->at + t->n + sizeof(head), bytes, n);
+	if (n > 0)
+		memcpy(t->at + t->n + sizeof(head), bytes, n);
 	t->n += sizeof(head) + n;
 }
 

@@ -73,7 +73,7 @@ unsigned int tcp_large_deliver(struct tcp_large *l, unsigned int turn, bool late
 	unsigned int n = 0, first = turn * LARGE_ROW;
 	unsigned int end = RTE_MIN(first + LARGE_ROW - (unsigned int)late, l->segments);
 
-	l->from = first < LARGE_ROW ? 0 : first - LARGE_ROW;
+	l->from = first < LARGE_WAIT * LARGE_ROW ? 0 : first - LARGE_WAIT * LARGE_ROW;
 	for (unsigned int k = 0; k < LARGE_CLIENTS; k++) {
 		for (unsigned int i = first; i < end; i++)
 			packet[n++] = l->packet[k][i];
@@ -89,11 +89,11 @@ unsigned int tcp_large_deliver(struct tcp_large *l, unsigned int turn, bool late
 /* --- the worker ---------------------------------------------------------------------------------
  */
 
-/* Finds the segment of this turn or the one before in which <bytes> lie. Returns their position in
- * the stream of client <k>. */
+/* Finds the segment of this turn or of those before it in which <bytes> lie. Returns their position
+ * in the stream of client <k>. */
 static uint32_t large_find(const struct tcp_large *l, const uint8_t *bytes, unsigned int *k)
 {
-	unsigned int end = RTE_MIN(l->from + 2 * LARGE_ROW, l->segments);
+	unsigned int end = RTE_MIN(l->from + (LARGE_WAIT + 1) * LARGE_ROW, l->segments);
 
 	for (*k = 0; *k < LARGE_CLIENTS; (*k)++)
 		for (unsigned int i = l->from; i < end; i++)

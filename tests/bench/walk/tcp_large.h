@@ -15,6 +15,8 @@
 #define LARGE_SEGMENTS (sizeof(((struct tcp_script *)0)->at) / LARGE_SEGMENT)
 /* Segments of one connection that come one behind the other in a turn; of all of them together. */
 #define LARGE_ROW   5
+/* Turns that a segment's bytes may wait for while other clients are read. */
+#define LARGE_WAIT  4
 #define LARGE_TURN  (LARGE_CLIENTS * LARGE_ROW)
 _Static_assert(LARGE_TURN <= LB_BURST, "a turn is a burst");
 
