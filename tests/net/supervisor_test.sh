@@ -96,7 +96,7 @@ for fault in kill halt CRASH HANG; do
     done
     expect_none_lost "$fault"
     expect_none_lost "${fault}_other"
-    # Nobody waits for the dead one longer than the load balancer does.
+    # Clients wait for the dead one no longer than the load balancer does.
     expect_ms "longest silence on a socket of $other ($fault)" \
         "$(figure "${fault}_other" longest_gap_ms | cut -d. -f1)" 500
     expect "requests without reply or notice ($fault)" "$(figure "${fault}_once" lost)" -eq 0

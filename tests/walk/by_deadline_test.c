@@ -54,17 +54,23 @@ static void send_n(struct walk *w, unsigned int n)
 	}
 }
 
-WALK(requests_gather_where_a_batch_has_begun)
+/* Two workers that run by deadline, have nothing to do, and answer nothing. */
+static void idle_pair(struct walk *w, struct walk_worker *v[2])
 {
-	struct walk *w = walk_with(", deadline_ms: 1000");
-	struct walk_worker *v[2];
-
 	for (int i = 0; i < 2; i++) {
 		v[i] = walk_worker(w, &(struct walk_worker_params){.max_batch = 4, .slots = 64});
 		v[i]->answers = false;
 		v[i]->by_deadline = true;
 		tell(v[i], 0);
 	}
+}
+
+WALK(requests_gather_where_a_batch_has_begun)
+{
+	struct walk *w = walk_with(", deadline_ms: 1000");
+	struct walk_worker *v[2];
+
+	idle_pair(w, v);
 	/* Each runs one at once. What comes then gathers at one of them, until the batch is full.
 	 */
 	send_n(w, 2);
@@ -93,12 +99,7 @@ WALK(without_deadlines_requests_do_not_gather)
 	struct walk *w = walk_with("");
 	struct walk_worker *v[2];
 
-	for (int i = 0; i < 2; i++) {
-		v[i] = walk_worker(w, &(struct walk_worker_params){.max_batch = 4, .slots = 64});
-		v[i]->answers = false;
-		v[i]->by_deadline = true;
-		tell(v[i], 0);
-	}
+	idle_pair(w, v);
 	send_n(w, 4);
 	walk_expect_eq(v[0]->n_requests, 2);
 	walk_expect_eq(v[1]->n_requests, 2);

@@ -43,6 +43,32 @@ static void rows_worker(struct walk *w, const struct text_kind *k)
 	kserve_rows_worker(w, NULL, 256);
 }
 
+/* A request by HTTP/1.1 whose values are in its JSON. */
+static void put_json(const char *json, uint32_t n)
+{
+	char head[200];
+
+	text_put(head, sprintf(head,
+			       "POST /v2/models/echo/infer HTTP/1.1\r\nHost: h\r\n"
+			       "Content-Length: %u\r\n\r\n",
+			       n));
+	text_put(json, n);
+}
+
+/* One whose values follow its JSON. */
+static void put_binary(const char *json, uint32_t length, const char *values, uint32_t n)
+{
+	char head[200];
+
+	text_put(head, sprintf(head,
+			       "POST /v2/models/echo/infer HTTP/1.1\r\nHost: h\r\n"
+			       "Content-Length: %u\r\n"
+			       "Inference-Header-Content-Length: %u\r\n\r\n",
+			       length + n, length));
+	text_put(json, length);
+	text_put(values, n);
+}
+
 static void make_json(const struct text_kind *k)
 {
 	static char json[200000];
@@ -54,15 +80,8 @@ static void make_json(const struct text_kind *k)
 	for (unsigned int i = 0; i < 60000; i++)
 		n += sprintf(json + n, "%s%u", i > 0 ? "," : "", i % 10);
 	n += sprintf(json + n, "]}]}");
-	for (unsigned int i = 0; i < 2; i++) {
-		char head[200];
-
-		text_put(head, sprintf(head,
-				  "POST /v2/models/echo/infer HTTP/1.1\r\nHost: h\r\n"
-				  "Content-Length: %u\r\n\r\n",
-				  n));
-		text_put(json, n);
-	}
+	for (unsigned int i = 0; i < 2; i++)
+		put_json(json, n);
 }
 
 /* Of 256 rows of two bytes. */
@@ -73,17 +92,8 @@ static void make_batches(const struct text_kind *k)
 				   "\"parameters\":{\"binary_data_output\":true}}";
 	static const char rows[512];
 
-	for (unsigned int i = 0; i < 60; i++) {
-		char head[200];
-
-		text_put(head, sprintf(head,
-				  "POST /v2/models/echo/infer HTTP/1.1\r\nHost: h\r\n"
-				  "Content-Length: %zu\r\n"
-				  "Inference-Header-Content-Length: %zu\r\n\r\n",
-				  sizeof(json) - 1 + sizeof(rows), sizeof(json) - 1));
-		text_put(json, sizeof(json) - 1);
-		text_put(rows, sizeof(rows));
-	}
+	for (unsigned int i = 0; i < 60; i++)
+		put_binary(json, sizeof(json) - 1, rows, sizeof(rows));
 }
 
 static void make_spaces(const struct text_kind *k)
@@ -134,10 +144,11 @@ static void make_typed(const struct text_kind *k)
 	message[3] = (char)((n - 5) >> 8);
 	message[4] = (char)(n - 5);
 	for (uint32_t call = 1; call < 12; call += 2) {
-		text_put_frame(FRAME_HEADERS, FRAME_END_HEADERS, call, GRPC_HEAD, sizeof(GRPC_HEAD) - 1);
+		text_put_frame(FRAME_HEADERS, FRAME_END_HEADERS, call, GRPC_HEAD,
+			       sizeof(GRPC_HEAD) - 1);
 		for (uint32_t at = 0; at < n; at += 16000)
 			text_put_frame(FRAME_DATA, at + 16000 >= n, call, message + at,
-				  RTE_MIN(n - at, 16000u));
+				       RTE_MIN(n - at, 16000u));
 	}
 }
 
@@ -195,7 +206,8 @@ static void make_frames(uint8_t type, uint32_t id, const void *bytes, uint32_t n
 {
 	text_begin_http2();
 	if (id > 0)
-		text_put_frame(FRAME_HEADERS, FRAME_END_HEADERS, id, GRPC_HEAD, sizeof(GRPC_HEAD) - 1);
+		text_put_frame(FRAME_HEADERS, FRAME_END_HEADERS, id, GRPC_HEAD,
+			       sizeof(GRPC_HEAD) - 1);
 	for (unsigned int i = 0; i < 3000; i++)
 		text_put_frame(type, 0, id, bytes, n);
 }
@@ -234,7 +246,8 @@ static void make_resets(const struct text_kind *k)
 {
 	text_begin_http2();
 	for (uint32_t call = 1; call < 200; call += 2) {
-		text_put_frame(FRAME_HEADERS, FRAME_END_HEADERS, call, GRPC_HEAD, sizeof(GRPC_HEAD) - 1);
+		text_put_frame(FRAME_HEADERS, FRAME_END_HEADERS, call, GRPC_HEAD,
+			       sizeof(GRPC_HEAD) - 1);
 		text_put_frame(FRAME_RST, 0, call, "\0\0\0\10", 4);
 	}
 }
@@ -244,7 +257,7 @@ static void make_refused_calls(const struct text_kind *k)
 	text_begin_http2();
 	for (uint32_t call = 1; call < 1000; call += 2)
 		text_put_frame(FRAME_HEADERS, FRAME_END_HEADERS | FRAME_END_STREAM, call, GRPC_HEAD,
-			  sizeof(GRPC_HEAD) - 1);
+			       sizeof(GRPC_HEAD) - 1);
 }
 
 static void make_calls(const struct text_kind *k)
@@ -285,7 +298,7 @@ static const char *value_of(enum datatype type)
 /* A request of about a megabyte of text, whose values are all alike. */
 static void put_values(const struct text_kind *k, const char *value)
 {
-	static char json[JSON_BYTES + 1000], head[200];
+	static char json[JSON_BYTES + 1000];
 	uint32_t each = (uint32_t)strlen(value) + 1, elements = JSON_BYTES / each, n;
 
 	if (workers_datatype_bytes(k->datatype) * elements > TENSOR_BYTES)
@@ -301,11 +314,7 @@ static void put_values(const struct text_kind *k, const char *value)
 		n += each - 1;
 	}
 	n += sprintf(json + n, "]}]}");
-	text_put(head, sprintf(head,
-			       "POST /v2/models/echo/infer HTTP/1.1\r\nHost: h\r\n"
-			       "Content-Length: %u\r\n\r\n",
-			       n));
-	text_put(json, n);
+	put_json(json, n);
 }
 
 static void make_values(const struct text_kind *k)
@@ -316,7 +325,7 @@ static void make_values(const struct text_kind *k)
 /* Values that are short in the request and long in the reply. */
 static void make_long_answer(const struct text_kind *k)
 {
-	static char head[400], bytes[TENSOR_BYTES];
+	static char bytes[TENSOR_BYTES];
 	uint32_t each = workers_datatype_bytes(k->datatype), n = sizeof(bytes) / each;
 	char json[200];
 	const double third = 1.0 / 3;
@@ -327,11 +336,7 @@ static void make_long_answer(const struct text_kind *k)
 
 	for (uint32_t i = 0; i < n; i++)
 		memcpy(bytes + i * each, &third, each);
-	text_put(head, sprintf(head,
-			       "POST /v2/models/echo/infer HTTP/1.1\r\nHost: h\r\n"
-			       "Content-Length: %u\r\nInference-Header-Content-Length: %d\r\n\r\n%s",
-			       length + n * each, length, json));
-	text_put(bytes, n * each);
+	put_binary(json, length, bytes, n * each);
 }
 
 /* --- typed contents of each datatype ------------------------------------------------------------
@@ -376,17 +381,18 @@ static void put_typed(const struct text_kind *k, uint32_t elements, const char *
 	text_begin_http2();
 	text_put_frame(FRAME_HEADERS, FRAME_END_HEADERS, 1, GRPC_HEAD, sizeof(GRPC_HEAD) - 1);
 	for (uint32_t at = 0; at < n; at += 16000)
-		text_put_frame(FRAME_DATA, at + 16000 >= n, 1, message + at, RTE_MIN(n - at, 16000u));
+		text_put_frame(FRAME_DATA, at + 16000 >= n, 1, message + at,
+			       RTE_MIN(n - at, 16000u));
 }
 
 /* The field of InferTensorContents. */
 static uint8_t field_of(enum datatype type)
 {
 	static const uint8_t field[DATATYPES] = {
-		[DATATYPE_BOOL] = 1,   [DATATYPE_UINT8] = 4, [DATATYPE_UINT16] = 4,
+		[DATATYPE_BOOL] = 1,   [DATATYPE_UINT8] = 4,  [DATATYPE_UINT16] = 4,
 		[DATATYPE_UINT32] = 4, [DATATYPE_UINT64] = 5, [DATATYPE_INT8] = 2,
-		[DATATYPE_INT16] = 2,  [DATATYPE_INT32] = 2, [DATATYPE_INT64] = 3,
-		[DATATYPE_FP32] = 6,   [DATATYPE_FP64] = 7,  [DATATYPE_BYTES] = 8,
+		[DATATYPE_INT16] = 2,  [DATATYPE_INT32] = 2,  [DATATYPE_INT64] = 3,
+		[DATATYPE_FP32] = 6,   [DATATYPE_FP64] = 7,   [DATATYPE_BYTES] = 8,
 	};
 
 	return field[type];
@@ -453,15 +459,8 @@ static void make_json_batches(const struct text_kind *k)
 	for (unsigned int i = 1; i < 256; i++)
 		n += sprintf(json + n, ",%u", i % 10);
 	n += sprintf(json + n, "]}]}");
-	for (unsigned int i = 0; i < 60; i++) {
-		char head[200];
-
-		text_put(head, sprintf(head,
-				       "POST /v2/models/echo/infer HTTP/1.1\r\nHost: h\r\n"
-				       "Content-Length: %u\r\n\r\n",
-				       n));
-		text_put(json, n);
-	}
+	for (unsigned int i = 0; i < 60; i++)
+		put_json(json, n);
 }
 
 /* Of 256 rows, binary; the reply is text. */
@@ -472,17 +471,8 @@ static void make_text_of_batches(const struct text_kind *k)
 	static char rows[512];
 
 	memset(rows, 0x99, sizeof(rows));
-	for (unsigned int i = 0; i < 60; i++) {
-		char head[200];
-
-		text_put(head, sprintf(head,
-				       "POST /v2/models/echo/infer HTTP/1.1\r\nHost: h\r\n"
-				       "Content-Length: %zu\r\n"
-				       "Inference-Header-Content-Length: %zu\r\n\r\n",
-				       sizeof(json) - 1 + sizeof(rows), sizeof(json) - 1));
-		text_put(json, sizeof(json) - 1);
-		text_put(rows, sizeof(rows));
-	}
+	for (unsigned int i = 0; i < 60; i++)
+		put_binary(json, sizeof(json) - 1, rows, sizeof(rows));
 }
 
 /* Of 256 rows by gRPC: raw, or typed. */
@@ -615,16 +605,19 @@ static void put_small_calls(const char *path, const char *message, uint32_t n)
 	char head[300], prefixed[100] = {0, 0, 0, 0, (char)n};
 	uint32_t length;
 
-	length = sizeof(GRPC_FIELD("\7:method", "\4", "POST")
-				GRPC_FIELD("\7:scheme", "\4", "http")
-					GRPC_FIELD("\12:authority", "\1", "h")) -
+	length = sizeof(GRPC_FIELD("\7:method", "\4", "POST") GRPC_FIELD("\7:scheme", "\4", "http")
+				GRPC_FIELD("\12:authority", "\1", "h")) -
 		 1;
 	memcpy(head, GRPC_HEAD, length);
 	memcpy(head + length, "\0\5:path", 7);
 	head[length + 7] = (char)strlen(path);
 	strcpy(head + length + 8, path);
 	length += 8 + strlen(path);
-	memcpy(head + length, GRPC_FIELD("\xc" "content-type", "\x10", "application/grpc"), 31);
+	memcpy(head + length,
+	       GRPC_FIELD("\xc"
+			  "content-type",
+			  "\x10", "application/grpc"),
+	       31);
 	length += 31;
 	memcpy(prefixed + 5, message, n);
 	text_begin_http2();
@@ -667,8 +660,7 @@ static void tensor_worker(struct walk *w, const struct text_kind *k)
 /* As many tensors as a model has, with names and shapes as long as may be. */
 static void wide_worker(struct walk *w, const struct text_kind *k)
 {
-	static const struct walk_worker_params roomy = {
-		.max_request = 32, .max_reply = 32};
+	static const struct walk_worker_params roomy = {.max_request = 32, .max_reply = 32};
 	static struct model_description wide = {.version = "1", .n_inputs = 16, .n_outputs = 16};
 
 	for (unsigned int i = 0; i < 16; i++) {
@@ -699,10 +691,11 @@ static void __attribute__((constructor)) write_services(void)
 
 	for (unsigned int i = 0; i < 32; i++)
 		n += sprintf(many_services + n,
-			     "  - {name: s%u, protocol: tcp, framing: kserve, address: "
-			     PACKET_DESTINATION4
+			     "  - {name: s%u, protocol: tcp, framing: kserve, "
+			     "address: " PACKET_DESTINATION4
 			     ", port: 8000, model: %s%.*u, max_request: 64KiB, max_reply: 64KiB}\n",
-			     i, i == 0 ? "echo" : "a-model-with-a-name-of-sixty-characters-", i == 0 ? 0 : 20, i);
+			     i, i == 0 ? "echo" : "a-model-with-a-name-of-sixty-characters-",
+			     i == 0 ? 0 : 20, i);
 }
 
 /* --- kinds -------------------------------------------------------------------------------------
@@ -710,11 +703,12 @@ static void __attribute__((constructor)) write_services(void)
 
 #define JSON_OF(name, type)                                                                        \
 	{                                                                                          \
-		"JSON of 1 MiB: " name, &large_params, tensor_worker, make_values, .datatype = type        \
+		"JSON of 1 MiB: " name, &large_params, tensor_worker, make_values,                 \
+			.datatype = type                                                           \
 	}
 #define TYPED_OF(name, type)                                                                       \
 	{                                                                                          \
-		"typed contents: " name, &large_params, tensor_worker, make_typed_contents,                \
+		"typed contents: " name, &large_params, tensor_worker, make_typed_contents,        \
 			.datatype = type                                                           \
 	}
 

@@ -15,7 +15,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 
 # 50 us of a core that does 5.2 instructions in a ns; README.md says what cores do.
 LIMIT = 260000
@@ -105,9 +104,11 @@ def count(program, words, longest):
                program, "1", *words]
     with open(os.path.join(longest.folder, "log"), "w+") as log:
         ran = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
-        while ran.poll() is None:
-            time.sleep(0.2)
-            longest.take_all(False)
+        while ran.returncode is None:
+            try:
+                ran.wait(0.2)
+            except subprocess.TimeoutExpired:
+                longest.take_all(False)
         longest.take_all(True)
         if ran.returncode != 0:
             log.seek(0)
