@@ -15,6 +15,7 @@
 #include "framing/grpc_session.h"
 #include "framing/placement.h"
 #include "packet/notice.h"
+#include "elements.h"
 #include "told.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -62,26 +63,6 @@ static const struct model_description described_rows = {
 		  {.name = "b", .datatype = DATATYPE_UINT8, .rank = 2, .shape = {-1, 4}}},
 	.output = {{.name = "c", .datatype = DATATYPE_FP32, .rank = 2, .shape = {-1, 2}},
 		   {.name = "d", .datatype = DATATYPE_UINT8, .rank = 2, .shape = {-1, 4}}},
-};
-
-/* Rows that differ in length. */
-static const struct model_description described_elements = {
-	.version = "1",
-	.batch = true,
-	.n_inputs = 1,
-	.n_outputs = 1,
-	.input = {{.name = "a", .datatype = DATATYPE_BYTES, .rank = 2, .shape = {-1, 2}}},
-	.output = {{.name = "c", .datatype = DATATYPE_BYTES, .rank = 2, .shape = {-1, 2}}},
-};
-
-static const struct model_description described_both = {
-	.version = "1",
-	.batch = true,
-	.n_inputs = 2,
-	.n_outputs = 1,
-	.input = {{.name = "a", .datatype = DATATYPE_BYTES, .rank = 2, .shape = {-1, 1}},
-		  {.name = "b", .datatype = DATATYPE_UINT16, .rank = 1, .shape = {-1}}},
-	.output = {{.name = "c", .datatype = DATATYPE_UINT8, .rank = 2, .shape = {-1, -1}}},
 };
 
 /* Services with one address: "m", "n" and others, which take fewer bytes, and of these "b", "v" and

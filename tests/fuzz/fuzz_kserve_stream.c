@@ -15,6 +15,7 @@
 
 #include "framing/kserve_room.h"
 #include "framing/placement.h"
+#include "elements.h"
 #include "told.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -80,26 +81,6 @@ static const struct model_description described_rows = {
 		  {.name = "b", .datatype = DATATYPE_UINT8, .rank = 2, .shape = {-1, 2}}},
 	.output = {{.name = "c", .datatype = DATATYPE_UINT16, .rank = 2, .shape = {-1, 3}},
 		   {.name = "d", .datatype = DATATYPE_UINT8, .rank = 2, .shape = {-1, 2}}},
-};
-
-/* Rows that differ in length. */
-static const struct model_description described_elements = {
-	.version = "1",
-	.batch = true,
-	.n_inputs = 1,
-	.n_outputs = 1,
-	.input = {{.name = "a", .datatype = DATATYPE_BYTES, .rank = 2, .shape = {-1, 2}}},
-	.output = {{.name = "c", .datatype = DATATYPE_BYTES, .rank = 2, .shape = {-1, 2}}},
-};
-
-static const struct model_description described_both = {
-	.version = "1",
-	.batch = true,
-	.n_inputs = 2,
-	.n_outputs = 1,
-	.input = {{.name = "a", .datatype = DATATYPE_BYTES, .rank = 2, .shape = {-1, 1}},
-		  {.name = "b", .datatype = DATATYPE_UINT16, .rank = 1, .shape = {-1}}},
-	.output = {{.name = "c", .datatype = DATATYPE_UINT8, .rank = 2, .shape = {-1, -1}}},
 };
 
 #define ROWS 4
