@@ -15,20 +15,9 @@
 #include "loop/link_memory.h"
 #include "loop/loop.h"
 #include "runtime/host_page.h"
+#include "require.h"
 
 #define ROUNDS 64
-
-static unsigned int failures;
-
-#define REQUIRE(condition, ...)                                                                    \
-	do {                                                                                       \
-		if (!(condition)) {                                                                \
-			printf("FAILED line %d: ", __LINE__);                                      \
-			printf(__VA_ARGS__);                                                       \
-			putchar('\n');                                                             \
-			failures++;                                                                \
-		}                                                                                  \
-	} while (0)
 
 static bool is_zero(const struct gpu_memory *m)
 {

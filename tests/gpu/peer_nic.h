@@ -5,7 +5,7 @@
  * the doorbell that the loop rings, read WQEs and replies, compare every byte, and write CQEs. No
  * thread of a CPU takes part.
  *
- * What it is not: a PCIe device behind a switch. Peer access may go by NVLink, order comes from
+ * It is no PCIe device behind a switch. Peer access may go by NVLink, order comes from
  * fences, not from PCIe, and a GPU polls the doorbell in the host's memory, where a NIC has a
  * register.
  *

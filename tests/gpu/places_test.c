@@ -14,20 +14,9 @@
 #include "loop/cuda/gpu_list.h"
 #include "loop/cuda/gpu_memory.h"
 #include "loop/loop.h"
+#include "require.h"
 
 #define BUDGET_MB 256
-
-static unsigned int failures;
-
-#define REQUIRE(condition, ...)                                                                    \
-	do {                                                                                       \
-		if (!(condition)) {                                                                \
-			printf("FAILED line %d: ", __LINE__);                                      \
-			printf(__VA_ARGS__);                                                       \
-			putchar('\n');                                                             \
-			failures++;                                                                \
-		}                                                                                  \
-	} while (0)
 
 static void look_by_nvml(const struct nvml *nvml, const char *bus, uint64_t total_mb)
 {
