@@ -31,6 +31,7 @@ struct verbs_qp {
 	/* owned by the proxy */
 	struct send_queue sq;
 	uint16_t done; /* the WQE after the last completed one */
+	bool broken;   /* the last check found it in its error state */
 	bool *signal;  /* per WQE: the poster wants a CQE */
 };
 

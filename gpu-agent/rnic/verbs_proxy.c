@@ -139,14 +139,20 @@ static unsigned int poll_completions(struct verbs_rnic *rnic)
 
 /* --- health ---------------------------------------------------------------------------------- */
 
+/*
+ * A WQE that failed may show in the state before its completion can be polled, and only the completion
+ * says why. So the state alone ends the queue pair at the second check in a row.
+ */
 static void check_state(struct verbs_qp *qp)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 	int ret = ibv_query_qp(qp->qp, &attr, IBV_QP_STATE, &init);
+	bool was_broken = qp->broken;
 
+	qp->broken = ret == 0 && attr.qp_state == IBV_QPS_ERR;
 	/* A device that was removed answers EIO. */
-	if (ret == EIO || ret == ENODEV || (ret == 0 && attr.qp_state == IBV_QPS_ERR))
+	if (ret == EIO || ret == ENODEV || (qp->broken && was_broken))
 		proxy_fail(qp, qp->done, MLX5_SYNDROME_FLUSHED);
 }
 

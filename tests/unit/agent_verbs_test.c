@@ -336,7 +336,7 @@ static void expect_refusal(bool proxy, struct mlx5_write w, const struct fixture
 	}
 }
 
-Test(agent_verbs, tells_why_a_queue_pair_ended)
+static void end_in_all_ways(void)
 {
 	for (int i = 0; i < 8; i++) {
 		bool proxy = i % 2 == 1;
@@ -371,6 +371,18 @@ Test(agent_verbs, tells_why_a_queue_pair_ended)
 		expect_refusal(proxy, w, &f, expected);
 		close_all(&f);
 	}
+}
+
+Test(agent_verbs, tells_why_a_queue_pair_ended)
+{
+	end_in_all_ways();
+}
+
+/* A check of the states may come between the failure and its completion, which alone says why. */
+Test(agent_verbs, tells_why_a_queue_pair_ended_when_its_state_tells_first)
+{
+	standin_faults.late_errors = true;
+	end_in_all_ways();
 }
 
 Test(agent_verbs, notices_a_queue_pair_that_fails_by_itself)

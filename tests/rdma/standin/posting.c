@@ -73,6 +73,16 @@ static enum ibv_wc_status status_of(uint8_t syndrome)
 	}
 }
 
+/* With the fault, the state tells of an error before its completion does. */
+static bool is_late(const struct mlx5_cqe64 *cqe)
+{
+	const struct standin_qp *qp = standin_qp_find(be32toh(cqe->sop_drop_qpn) & 0xffffff);
+
+	return standin_faults.late_errors && qp != NULL &&
+	       cqe->op_own >> 4 == MLX5_CQE_REQ_ERR &&
+	       !__atomic_load_n(&qp->shown, __ATOMIC_ACQUIRE);
+}
+
 /* Read one CQE into <wc>. False when its queue pair is gone. */
 static bool complete(struct ibv_wc *wc, const struct mlx5_cqe64 *cqe)
 {
@@ -108,6 +118,8 @@ int standin_poll_cq(struct ibv_cq *base, int max, struct ibv_wc *wc)
 				       (size_t)((cq->consumer & (cq->count - 1)) + 1) * cq->size -
 				       sizeof(*cqe));
 
+		if (is_late(cqe))
+			break;
 		n += complete(&wc[n], cqe);
 		cq->consumer++;
 	}

@@ -396,13 +396,15 @@ int ibv_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
 	return ret;
 }
 
-int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
+int ibv_query_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask,
 		 struct ibv_qp_init_attr *init)
 {
 	__atomic_add_fetch(&standin_counters.queries, 1, __ATOMIC_RELAXED);
 	if (standin.removed)
 		return EIO;
-	attr->qp_state = __atomic_load_n(&qp->state, __ATOMIC_RELAXED);
+	attr->qp_state = __atomic_load_n(&base->state, __ATOMIC_RELAXED);
+	if (attr->qp_state == IBV_QPS_ERR)
+		__atomic_store_n(&STANDIN_OF(standin_qp, base)->shown, true, __ATOMIC_RELEASE);
 	return 0;
 }
 

@@ -32,6 +32,7 @@ struct standin_faults {
 	bool no_device_memory; /* ibv_reg_mr() of memory that is not the host's: EFAULT */
 	uint32_t regions;      /* memory regions at most; 0: no limit */
 	bool large_cqes;       /* CQEs of 128 bytes, as MLX5_CQE_SIZE=128 makes them */
+	bool late_errors; /* an error is polled only after ibv_query_qp() has shown the state */
 };
 
 /* Counters of what happened; any thread may read them. */

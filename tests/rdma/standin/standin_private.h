@@ -60,6 +60,7 @@ struct standin_qp {
 	uint32_t *record; /* doorbell record: receive counter, send counter */
 	struct standin_register *reg;
 	bool by_owner; /* its owner posts by hand */
+	bool shown;    /* a query has told that it failed */
 	/* the NIC's */
 	uint64_t rung;
 	uint16_t producer, next;
