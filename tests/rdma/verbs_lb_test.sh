@@ -42,7 +42,8 @@ lcores: [0]
 flows: 4096
 tcp: {connections: 64, buffer_mb: 16}
 memory: {hugepages: false}
-workers: {timeout_ms: 5000, suspect_ms: 1000}
+workers: $default_workers
+fabric: $default_fabric
 control: {socket: /root/control.sock, agents: "10.201.0.1:4790", allow_plain: true}
 END
 vm_put front "$dir/lb.yaml" /root/lb.yaml
