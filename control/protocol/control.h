@@ -17,6 +17,7 @@
  *   workers.show   {name}                                   -> {worker}
  *   workers.drain  {name, absent?}                          -> {worker, setting}
  *   workers.resume {name, absent?}                          -> {worker, setting}
+ *   workers.replace {name, successor}                       -> {worker, setting} or {waits}
  *   workers.assign {name, services: [name, ...]}            -> {worker}
  *   workers.release {name, services: [name, ...]}           -> {worker}
  *   workers.table  {}                                       -> {workers: [...]}
@@ -29,6 +30,11 @@
  *                  has the name; lost is then how many requests the last one had when it went. A
  *                  name that is neither registered nor has a setting needs absent: true. Weight 0
  *                  is the agent's own; forget removes all settings of a name.
+ *                  replace drains the worker <name> if <successor> is active at that moment. Else
+ *                  nothing changes, and waits is a sentence on what to wait for before the next
+ *                  call. An error: it cannot succeed as things are. If the successor goes before
+ *                  the worker is drained, the worker is resumed. Load balancers that do not know
+ *                  the method cannot check and drain in one step.
  *   models.list    {}                                       -> {models: [...]}
  *   models.show    {name}                                   -> {model}
  *   services.list  {}                                       -> {services: [...]}
