@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a stream fuzzer keeps between inputs has no part in what comes of one: now and then an input
- * is run again, many others later, and must come to the same.
+ * Memory that a stream fuzzer keeps between inputs must not change what comes of one: now and then
+ * an input is run again, many others later, and must come to the same.
  */
 #ifndef FUZZ_REPEAT_H
 #define FUZZ_REPEAT_H
