@@ -199,6 +199,10 @@ const struct cli_about cli_abouts[] = {
 	 "Bytes that vary are -; where the first dimension is a batch, they are of one row.\n"},
 	{"stats", "Counters of each data-plane core, the cycles that each stage of the walk takes\n"
 		  "per item, the flow tables, and what was dropped for which reason.\n"
+		  "An item is a packet, a request or a reply; of EGRESS also a TCP segment to a\n"
+		  "client, of HOUSEKEEPING a round, a flow that ended or a connection that was\n"
+		  "visited.\n"
+		  "Polls that find nothing count for no stage.\n"
 		  "Of the flow tables, NEW/S counts the new flows of the last second, LOAD is the\n"
 		  "share of the table that is taken, LAG how late flows are ended, and TOO FAST\n"
 		  "counts new flows of sources that opened too many at a time.\n"},

@@ -18,7 +18,7 @@ void forward_send(struct lcore *lc, struct burst *b);
 void forward_flush(struct lcore *lc);
 /* Find places in workers' memory for requests that are larger than a packet, oldest first; end
  * those that have waited too long. */
-void forward_place(struct lcore *lc);
+unsigned int forward_place(struct lcore *lc);
 /* The notice that a client gets for a drop reason. */
 enum lb_notice forward_notice_of(enum lb_drop reason);
 /* Drop a request of the burst and tell its client why. */

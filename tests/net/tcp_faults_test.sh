@@ -6,7 +6,6 @@
 # workers are killed and halted under load; a load balancer that was killed and started again resets at once, and so
 # does another one that gets its address. A worker that is killed in the middle of a reply takes no other with it.
 . "$(dirname "$0")/story.sh"
-default_workers='' default_fabric=''
 
 # services PORT...: plain ones and one whose requests are kept
 services() {
