@@ -295,7 +295,7 @@ static void session_lose_connection(struct agent_session *s, const char *reason)
 	session_fail(s, RETRY_MS, reason);
 }
 
-/* What came is not of the protocol. A worker that serves goes on: the connection is bad, or the
+/* A line is not of the protocol. A worker that serves goes on: the connection is bad, or the
  * load balancer's control thread, and the next agent.attach tells. */
 static void session_refuse_line(struct agent_session *s, const char *reason)
 {
