@@ -157,6 +157,7 @@ wait_for "the end of w1" eval '! worker_known w1'
 midway whole 8501 2
 start_agent 2 "${model[@]}"
 wait_for "w2 to be active" worker_is w2 active
+wait_for "the end of w1" eval '! worker_known w1'
 tell small cut
 expect "the next one of its connection" "$answer" = right
 tell both whole
