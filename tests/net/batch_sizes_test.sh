@@ -8,7 +8,7 @@
 # Runs beside another: its limits are far from what it measures.
 . "$(dirname "$0")/story.sh"
 
-topology_up "story$$" 1
+topology_up "story$$" 2
 topology_config "  - {name: echo, address: $vip, port: 8500, model: echo}" "workers: {lease_ms: 1500}"
 start_lb
 # Each row of a batch takes 10 ms, used or not.
