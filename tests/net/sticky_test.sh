@@ -57,8 +57,15 @@ slow() {
     wait_for "w$1 to be active" worker_is "w$1" active
 }
 
+# ports FIRST LAST: the ports of the sockets to come. Loads have ports of their own: a flow of an earlier
+# load, whose worker has gone since, would move to another one.
+ports() {
+    ip netns exec "$tag-client" sysctl -qw net.ipv4.ip_local_port_range="$1 $2"
+}
+
 # --- room for all: 100 flows stay where they are ------------------------------------------------
 start_agents 3 echo
+ports 20000 29999
 load calm echo --to "$vip:8500" --sockets 100 --window 1 --requests 20 --rate 2000 || true
 expect_all calm 2000
 expect "requests that went to the preferred worker, all but the first of each flow" "$(service preferred)" -eq 1900
@@ -78,6 +85,7 @@ for w in 1 2 3; do
     wait_for "w$w to be gone" eval "! worker_known w$w"
 done
 slow 1 256
+ports 30000 39999
 load_start hot echo --to "$vip:8500" --sockets 12 --window 4 --min-size 12 --duration-s 3600 --timeout-ms 10000
 wait_for "requests on w1" requests_above w1 20
 slow 2 256
@@ -106,6 +114,7 @@ done
 sed -i 's/sticky_load_percent: 125/sticky_load_percent: 0/' "$dir/lb.yaml"
 cli config apply >/dev/null
 slow 1 4
+ports 40000 49999
 load_start full echo --to "$vip:8500" --sockets 12 --window 4 --min-size 12 --duration-s 3600 --timeout-ms 10000
 wait_for "requests on w1" requests_above w1 20
 slow 2 4
