@@ -56,7 +56,7 @@ static void put_json(const char *json, uint32_t n)
 }
 
 /* One whose values follow its JSON. */
-static void put_binary(const char *json, uint32_t length, const char *values, uint32_t n)
+void text_put_binary(const char *json, uint32_t length, const char *values, uint32_t n)
 {
 	char head[200];
 
@@ -93,7 +93,7 @@ static void make_batches(const struct text_kind *k)
 	static const char rows[512];
 
 	for (unsigned int i = 0; i < 60; i++)
-		put_binary(json, sizeof(json) - 1, rows, sizeof(rows));
+		text_put_binary(json, sizeof(json) - 1, rows, sizeof(rows));
 }
 
 static void make_spaces(const struct text_kind *k)
@@ -336,13 +336,13 @@ static void make_long_answer(const struct text_kind *k)
 
 	for (uint32_t i = 0; i < n; i++)
 		memcpy(bytes + i * each, &third, each);
-	put_binary(json, length, bytes, n * each);
+	text_put_binary(json, length, bytes, n * each);
 }
 
 /* --- typed contents of each datatype ------------------------------------------------------------
  */
 
-static uint32_t put_varint(char *at, uint64_t value)
+uint32_t text_varint(char *at, uint64_t value)
 {
 	uint32_t n = 0;
 
@@ -359,13 +359,13 @@ static void put_typed(const struct text_kind *k, uint32_t elements, const char *
 	static char message[1200000];
 	const char *type = workers_datatype_name(k->datatype);
 	char shape[8], input[64], size[8];
-	uint32_t s = put_varint(shape, elements), c = put_varint(size, length), n = 5, i;
+	uint32_t s = text_varint(shape, elements), c = text_varint(size, length), n = 5, i;
 
 	i = sprintf(input, "\x0a\1a\x12%c%s\x1a%c", (char)strlen(type), type, (char)s);
 	memcpy(input + i, shape, s);
 	i += s;
 	n += sprintf(message + n, "\x0a\4echo\x2a");
-	n += put_varint(message + n, i + 1 + c + length);
+	n += text_varint(message + n, i + 1 + c + length);
 	memcpy(message + n, input, i);
 	n += i;
 	message[n++] = 0x2a;
@@ -414,7 +414,7 @@ static void make_typed_contents(const struct text_kind *k)
 		return put_typed(k, TYPED_ELEMENTS, contents, n);
 	}
 	contents[n++] = (char)(field_of(k->datatype) << 3 | 2);
-	n += put_varint(contents + n, TYPED_ELEMENTS * each);
+	n += text_varint(contents + n, TYPED_ELEMENTS * each);
 	memset(contents + n, 1, TYPED_ELEMENTS * each);
 	put_typed(k, TYPED_ELEMENTS, contents, n + TYPED_ELEMENTS * each);
 }
@@ -472,7 +472,7 @@ static void make_text_of_batches(const struct text_kind *k)
 
 	memset(rows, 0x99, sizeof(rows));
 	for (unsigned int i = 0; i < 60; i++)
-		put_binary(json, sizeof(json) - 1, rows, sizeof(rows));
+		text_put_binary(json, sizeof(json) - 1, rows, sizeof(rows));
 }
 
 /* Of 256 rows by gRPC: raw, or typed. */
@@ -484,7 +484,7 @@ static void put_batch_calls(bool raw)
 		 typed = raw ? 0 : 1 + 2 + 1 + 2 + 256;
 
 	n += sprintf(message + n, "\x0a\4echo\x2a");
-	n += put_varint(message + n, i + typed);
+	n += text_varint(message + n, i + typed);
 	memcpy(message + n, input, i);
 	n += i;
 	n += sprintf(message + n, raw ? "\x3a\x80\4" : "\x2a\x83\2\x22\x80\2");
@@ -541,7 +541,7 @@ static void make_huffman(const struct text_kind *k)
 	for (unsigned int i = 0; i < 8; i++) {
 		memcpy(head + n, "\0\1x\xff", 4);
 		n += 4;
-		n += put_varint(head + n, 900 - 127);
+		n += text_varint(head + n, 900 - 127);
 		memset(head + n, 0, 900); /* '0', of five bits */
 		n += 900;
 	}
