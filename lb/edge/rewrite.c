@@ -465,8 +465,7 @@ static int rewrite_step(struct edge *e, struct edge_rewrite *w)
 	n = RTE_MIN(n, rewrite_most(e));
 	done = p->framing->rewrite((struct stream *)&p->stream, &w->reply, bytes, n, text,
 				   sizeof(text));
-	/* What it has looked at is work of writing, too: the part that is kept for reading is not
-	 * its. */
+	/* Looking at the reply is work of writing, too: reading keeps its part of the turn. */
 	looked = (uint32_t)(left - e->kserve->text_left);
 	e->kserve->text_left = left;
 	edge_work(e, &e->write_left, done.length + looked + REWRITE_CALL_WORK);
