@@ -10,13 +10,6 @@
 
 #define LARGE 500000u /* bytes of a large row */
 
-static const struct walk_params large_params = {
-	.services = "  - {name: echo, protocol: tcp, framing: kserve, address: " PACKET_DESTINATION4
-		    ", port: 8000, model: echo, max_request: 1MiB, max_reply: 1MiB}\n",
-	.more = "tcp: {connections: 256, buffer_mb: 64}\n",
-	.packets = 8192,
-};
-
 static const struct walk_params row_params = {
 	.services = "  - {name: echo, protocol: tcp, framing: kserve, address: " PACKET_DESTINATION4
 		    ", port: 8000, model: echo, max_request: 16, max_reply: 16}\n",
@@ -138,9 +131,9 @@ static void make_calls(const struct text_kind *k)
 	}
 
 const struct text_kind text_bytes[] = {
-	BYTES_OF("one element", large_params, 1, 1, LARGE - 4, 2),
-	BYTES_OF("125,000 empty elements", large_params, 1, LARGE / 4, 0, 2),
-	BYTES_OF("elements of 100 bytes", large_params, 1, LARGE / 104, 100, 2),
+	BYTES_OF("one element", text_large_params, 1, 1, LARGE - 4, 2),
+	BYTES_OF("125,000 empty elements", text_large_params, 1, LARGE / 4, 0, 2),
+	BYTES_OF("elements of 100 bytes", text_large_params, 1, LARGE / 104, 100, 2),
 	BYTES_OF("256 rows of an element", row_params, 256, 1, 12, 30),
 	BYTES_OF("256 rows of 4 empty ones", row_params, 256, 4, 0, 30),
 };

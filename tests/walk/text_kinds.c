@@ -12,7 +12,7 @@ static const struct walk_params params = {
 	.more = "tcp: {connections: 256, buffer_mb: 32}\n",
 };
 
-static const struct walk_params large_params = {
+const struct walk_params text_large_params = {
 	.services = "  - {name: echo, protocol: tcp, framing: kserve, address: " PACKET_DESTINATION4
 		    ", port: 8000, model: echo, max_request: 1MiB, max_reply: 1MiB}\n",
 	.more = "tcp: {connections: 256, buffer_mb: 64}\n",
@@ -703,12 +703,12 @@ static void __attribute__((constructor)) write_services(void)
 
 #define JSON_OF(name, type)                                                                        \
 	{                                                                                          \
-		"JSON of 1 MiB: " name, &large_params, tensor_worker, make_values,                 \
+		"JSON of 1 MiB: " name, &text_large_params, tensor_worker, make_values,            \
 			.datatype = type                                                           \
 	}
 #define TYPED_OF(name, type)                                                                       \
 	{                                                                                          \
-		"typed contents: " name, &large_params, tensor_worker, make_typed_contents,        \
+		"typed contents: " name, &text_large_params, tensor_worker, make_typed_contents,   \
 			.datatype = type                                                           \
 	}
 
@@ -726,11 +726,11 @@ const struct text_kind text_kinds[] = {
 	JSON_OF("FP32, ties", DATATYPE_FP32),
 	JSON_OF("FP64, ties", DATATYPE_FP64),
 	JSON_OF("BYTES", DATATYPE_BYTES),
-	{"reply of 1 MiB in JSON: UINT8", &large_params, tensor_worker, make_long_answer,
+	{"reply of 1 MiB in JSON: UINT8", &text_large_params, tensor_worker, make_long_answer,
 	 .datatype = DATATYPE_UINT8},
-	{"reply of 1 MiB in JSON: FP32", &large_params, tensor_worker, make_long_answer,
+	{"reply of 1 MiB in JSON: FP32", &text_large_params, tensor_worker, make_long_answer,
 	 .datatype = DATATYPE_FP32},
-	{"reply of 1 MiB in JSON: FP64", &large_params, tensor_worker, make_long_answer,
+	{"reply of 1 MiB in JSON: FP64", &text_large_params, tensor_worker, make_long_answer,
 	 .datatype = DATATYPE_FP64},
 	{"chunks of a byte", &params, worker, make_chunks},
 	{"requests of 25 bytes", &params, worker, make_small_requests},
@@ -750,9 +750,9 @@ const struct text_kind text_kinds[] = {
 	TYPED_OF("FP32", DATATYPE_FP32),
 	TYPED_OF("FP64", DATATYPE_FP64),
 	TYPED_OF("BYTES", DATATYPE_BYTES),
-	{"contents that are not packed", &large_params, tensor_worker, make_loose_contents,
+	{"contents that are not packed", &text_large_params, tensor_worker, make_loose_contents,
 	 .datatype = DATATYPE_UINT8},
-	{"contents packed one by one", &large_params, tensor_worker, make_short_fields,
+	{"contents packed one by one", &text_large_params, tensor_worker, make_short_fields,
 	 .datatype = DATATYPE_UINT8},
 	{"empty fields of a message", &params, worker, make_empty_fields},
 	{"HPACK: a field of 4,000 bytes by reference", &params, worker, make_one_reference},

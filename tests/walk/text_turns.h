@@ -21,6 +21,9 @@ struct text_kind {
 	uint32_t rows, elements, length, requests;
 };
 
+/* A service of 1 MiB requests and replies, and packets for them. */
+extern const struct walk_params text_large_params;
+
 extern const struct text_kind text_kinds[], text_bytes[], text_ends[];
 extern const unsigned int n_text_kinds, n_text_bytes, n_text_ends;
 
