@@ -495,7 +495,7 @@ static void connections_grant(struct edge *e, struct edge_connection *c)
 	uint64_t held, most, bytes;
 	bool narrow;
 
-	if (b == NULL)
+	if (b == NULL || unlikely(c->faulty))
 		return;
 	if (edge_came(b) != b->round_position)
 		connections_measure(e, c);

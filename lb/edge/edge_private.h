@@ -285,6 +285,7 @@ struct edge_connection {
 	bool is_due : 1, stalled : 1, narrow : 1;
 	bool ended : 1;     /* the client has closed: what it sent before is still read */
 	bool closing : 1;   /* nothing more is read: close when what was asked is answered */
+	bool faulty : 1;    /* likewise, for what the client has sent: it is offered nothing more */
 	bool opening : 1;   /* counted in the backlog */
 	bool buried : 1;    /* it has ended, and its requests were told of, but not given back */
 	bool secured : 1;   /* it has TLS; */
