@@ -108,6 +108,28 @@ WALK(floods_of_each_kind_end)
 	walk_destroy(w);
 }
 
+/* All streams may get another window by each: a turn reads few. */
+WALK(SETTINGS_take_their_time_of_a_turn)
+{
+	struct walk *w = walk_create(&params);
+	struct http_client *c = dial(w, 3000);
+	unsigned int before = text_frames(c, FRAME_SETTINGS, 0), more;
+	static struct text t;
+
+	for (t.n = 0; t.n < 60 * floods[1].n; t.n += floods[1].n)
+		memcpy(t.at + t.n, floods[1].bytes, floods[1].n);
+	http_put(c, t.at, t.n);
+	walk_turn(w);
+	http_take_all(c);
+	more = text_frames(c, FRAME_SETTINGS, 0) - before;
+	walk_expect(more > 0 && more <= 12, "%u in a turn", more);
+	walk_turns(w, 10);
+	http_take_all(c);
+	walk_expect_eq(text_frames(c, FRAME_SETTINGS, 0) - before, 60);
+	http_abort(c);
+	walk_destroy(w);
+}
+
 /* Its calls are not answered any more: the worker need not work for them. */
 WALK(calls_of_a_flood_are_given_up)
 {
