@@ -122,7 +122,7 @@ WALK(SETTINGS_take_their_time_of_a_turn)
 	walk_turn(w);
 	http_take_all(c);
 	more = text_frames(c, FRAME_SETTINGS, 0) - before;
-	walk_expect(more > 0 && more <= 12, "%u in a turn", more);
+	walk_expect(more > 0 && more <= 16, "%u in a turn", more);
 	walk_turns(w, 10);
 	http_take_all(c);
 	walk_expect_eq(text_frames(c, FRAME_SETTINGS, 0) - before, 60);
