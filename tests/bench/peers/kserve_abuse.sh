@@ -67,7 +67,8 @@ PYTHON
 # Each attack as kserve_abuse.py has it, and how long what it holds is held.
 declare -A attack=([heads]="heads 200 5" [answers]="answers 8 5" [small]="small 2000" [bombs]="flood bombs" [rapid]="flood rapid"
     [provoked]="flood provoked" [pings]="flood pings"
-    [unread]="flood unread" [settings]="flood settings" [priorities]="flood priorities" [padding]="flood padding" [updates]="flood updates" [messages]="messages 30 5" [shut]="shut 60 5")
+    [unread]="flood unread" [settings]="flood settings" [priorities]="flood priorities" [padding]="flood padding"
+    [updates]="flood updates" [messages]="messages 30 5" [shut]="shut 60 5")
 declare -A pause=([heads]=2 [messages]=2 [shut]=2)
 
 part() {
