@@ -246,6 +246,15 @@ static void owner_reply(struct owner *o, uint32_t number, struct stream_reply re
 	require(a->answered, "the last piece is the end");
 }
 
+/* The element of a text is as long as it says, also if it came in binary. */
+static void owner_check_text(const struct asked *a)
+{
+	uint32_t length;
+
+	memcpy(&length, a->bytes, sizeof(length));
+	require(a->size == sizeof(length) + (uint64_t)length, "an element ends with its tensor");
+}
+
 /* Requests that are complete are answered in their order, with their own bytes. */
 static void owner_advance(struct owner *o)
 {
@@ -254,6 +263,8 @@ static void owner_advance(struct owner *o)
 
 		if (!a->answered && (!a->begun || !a->named || a->placed < a->size))
 			return;
+		if (!a->answered && a->text)
+			owner_check_text(a);
 		if (!a->answered)
 			owner_reply(o, o->first,
 				    (struct stream_reply){.length = (uint32_t)a->size,
@@ -343,6 +354,7 @@ static void owner_act(void *context, const struct stream_action *action)
 
 		require(!a->begun && begin->size > 0 && begin->size <= MAX_REQUEST,
 			"a whole one begins once");
+		require(begin->service != 3, "lengths of elements are looked at");
 		require(begin->service >= 1 && begin->service <= SERVICES, "it has a service");
 		a->begun = a->named = true;
 		a->size = begin->size;
