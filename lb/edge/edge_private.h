@@ -894,7 +894,8 @@ void edge_tls_end(struct edge *e, struct edge_busy *b);
 bool edge_tls_is_busy(const struct edge_busy *b);
 /* Reads what came in order, as far as may be. */
 void edge_tls_read(struct edge *e, struct edge_connection *c);
-/* Those that have to go on do; what came back from the helper is taken. */
+/* Those that have to go on do; what came back from the helper is taken. Returns how many of both.
+ */
 unsigned int edge_tls_resume(struct edge *e);
 /* Once per ms: handshakes that take too long end. */
 void edge_tls_housekeeping(struct edge *e);

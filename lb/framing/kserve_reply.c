@@ -34,7 +34,7 @@ static bool reply_has_free(const struct kserve_tensor *t)
 /* --- where outputs are --- */
 
 /* Work of looking at the length of an element. */
-#define SCAN_WORK 2
+#define SCAN_WORK 3
 
 /* Is it an output of BYTES whose shape says how many elements it has? */
 static bool scan_has_lengths(const struct kserve_tensor *t)

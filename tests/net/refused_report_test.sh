@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# What a load balancer may answer without an end of the agent's session: a refused report, no memory for an answer, a line
-# that is no message, a connection that ends while the agent attaches. Only one that has no such worker ends it.
+# An agent's session goes on after a refused report, an answer for which there was no memory, a line
+# that is no message, and a connection that ends while the agent attaches. Only a load balancer that has no such worker ends it.
 #
 # Runs beside another: it measures no time.
 . "$(dirname "$0")/story.sh"

@@ -171,7 +171,7 @@ class Echo(unittest.TestCase):
         self.assertGreater(figures["unreachable"], 0)
 
     def test_rate_and_duration(self):
-        # What a halted client has not sent in its time it does not send later, so the best of its runs counts.
+        # A halted client sends fewer in its time and none of the rest later, so the best of its runs counts.
         sent = []
         with server("echo") as (to, _):
             while max(sent, default=0) < 300 and len(sent) < 10:
