@@ -290,7 +290,8 @@ static bool tensors_follow(struct grpc_call *c, struct grpc_stream *s, const uin
 	uint32_t slice = kserve_tensors_slice(c->room), budget = slice;
 
 	*n = kserve_elements_follow(&s->reader->elements, bytes, length, most, &budget);
-	c->room->text_left -= (int32_t)(slice - budget);
+	/* A frame may have many extents: one for each packet in which a length lies. */
+	c->room->text_left -= (int32_t)(slice - budget) + KSERVE_EXTENT_COST;
 	return !s->reader->elements.broken || tensors_refuse_elements(c, s);
 }
 

@@ -13,9 +13,6 @@
 #include "packet/drop.h"
 #include "packet/notice.h"
 
-/* Bytes of text that take as long as to begin a chunk: some 0.1 us. */
-#define CHUNK_COST 16
-
 /* --- the end of a request ----------------------------------------------------------------------
  */
 
@@ -198,7 +195,7 @@ enum http_chunk kserve_body_read_lines(struct kserve_call *c, const uint8_t *byt
 	enum http_chunk result = http_chunked_read(&body->chunks, &at, at + n);
 
 	n = (uint32_t)(at - start);
-	c->room->text_left -= (int32_t)(n / 4 + CHUNK_COST);
+	c->room->text_left -= (int32_t)(n / 4 + KSERVE_EXTENT_COST);
 	c->s->position += n;
 	if (c->reader != NULL)
 		c->reader->progress += n;
@@ -307,7 +304,7 @@ static void body_next(struct kserve_call *c, const uint8_t *bytes, uint32_t leng
 {
 	struct kserve_body *body = &c->asked->body;
 
-	c->room->text_left -= CHUNK_COST;
+	c->room->text_left -= KSERVE_EXTENT_COST;
 	if (body->left > body->wanted)
 		return kserve_call_refuse(c, body->grows ? 413 : 400,
 					  "more bytes follow than the inputs have");

@@ -8,20 +8,31 @@ void kserve_elements_begin(struct kserve_elements *e, uint64_t elements, uint64_
 	*e = (struct kserve_elements){.left = elements, .bytes = bytes};
 }
 
-/* Reads of the next length what is shown. Returns the bytes. */
+static uint32_t elements_word(const uint8_t *at)
+{
+	return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 |
+	       (uint32_t)at[3] << 24;
+}
+
+/* Reads of the next length what is shown, which may be a part of it. Returns the bytes. */
 static uint32_t elements_read_length(struct kserve_elements *e, const uint8_t *bytes,
 				     uint64_t length)
 {
-	uint32_t n = (uint32_t)sizeof(e->word) - e->got;
+	uint32_t n = 0;
 
-	n = n < length ? n : (uint32_t)length;
-	memcpy(e->word + e->got, bytes, n);
-	e->got += (uint8_t)n;
+	if (e->got == 0 && length >= sizeof(e->word)) {
+		n = sizeof(e->word);
+		e->open = elements_word(bytes);
+	} else {
+		while (n < length && e->got < sizeof(e->word))
+			e->word[e->got++] = bytes[n++];
+		if (e->got < sizeof(e->word)) {
+			e->bytes -= n;
+			return n;
+		}
+		e->open = elements_word(e->word);
+	}
 	e->bytes -= n;
-	if (e->got < sizeof(e->word))
-		return n;
-	e->open = (uint32_t)e->word[0] | (uint32_t)e->word[1] << 8 | (uint32_t)e->word[2] << 16 |
-		  (uint32_t)e->word[3] << 24;
 	e->got = 0;
 	e->left--;
 	e->broken = e->open > e->bytes;
@@ -31,9 +42,10 @@ static uint32_t elements_read_length(struct kserve_elements *e, const uint8_t *b
 uint64_t kserve_elements_follow(struct kserve_elements *e, const uint8_t *bytes, uint32_t length,
 				uint64_t most, uint32_t *budget)
 {
-	uint64_t n = 0;
+	uint64_t n = 0, shown;
 
 	most = most < e->bytes ? most : e->bytes;
+	shown = most < length ? most : length;
 	while (n < most && !e->broken) {
 		if (e->open > 0) {
 			uint64_t part = e->open < most - n ? e->open : most - n;
@@ -43,16 +55,14 @@ uint64_t kserve_elements_follow(struct kserve_elements *e, const uint8_t *bytes,
 			n += part;
 		} else if (e->left == 0) {
 			e->broken = e->behind = true;
-		} else if (n<length && * budget> 0) {
-			uint64_t shown = length < most ? length : most;
-
+		} else if (n >= shown || *budget == 0) {
+			break;
+		} else {
 			n += elements_read_length(e, bytes + n, shown - n);
 			--*budget;
-		} else {
-			break;
 		}
 	}
-	e->broken |= e->bytes == 0 && (e->left > 0 || e->got > 0);
+	e->broken |= e->bytes == 0 && e->left > 0;
 	return n;
 }
 
