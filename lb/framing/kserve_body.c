@@ -248,15 +248,16 @@ void kserve_body_last(struct kserve_call *c)
 
 /* Of the next <most> bytes of a tensor of BYTES, those that are known to be of its elements. 0: its
  * bytes must be shown first, or have a fault, and the request was refused. */
-static uint64_t body_follow(struct kserve_call *c, const struct kserve_range *range, uint64_t most,
+static uint64_t body_follow(struct kserve_call *c, struct kserve_range *range, uint64_t most,
 			    const uint8_t *bytes, uint32_t length)
 {
 	struct kserve_elements *e = &c->asked->body.elements;
 	uint32_t slice = kserve_tensors_slice(c->room), budget = slice;
 	uint64_t n;
 
-	if (e->bytes == 0)
+	if (!range->begun)
 		kserve_elements_begin(e, range->elements, range->length);
+	range->begun = true;
 	n = kserve_elements_follow(e, bytes, length, most, &budget);
 	c->room->text_left -= (int32_t)(slice - budget);
 	if (!e->broken)

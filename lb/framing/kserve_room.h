@@ -75,6 +75,7 @@ struct kserve_range {
 		struct {
 			uint64_t elements;
 			uint8_t input, place;
+			bool begun; /* its elements are followed */
 		};
 	};
 };
@@ -102,9 +103,10 @@ struct kserve_body {
 	uint64_t size;   /* of the request */
 	uint64_t wanted; /* bytes of ranges that are not named yet */
 	uint8_t range;   /* the next one */
-	uint16_t of_elements;                             /* bit per range: it is of BYTES */
-	struct kserve_elements elements;                  /* of the range that has some */
-	struct kserve_range range_of[KSERVE_TENSORS_MAX]; /* not cleared */
+	uint16_t of_elements; /* bit per range: it is of BYTES */
+	/* not cleared */
+	struct kserve_range range_of[KSERVE_TENSORS_MAX];
+	struct kserve_elements elements; /* of the range that has begun */
 };
 
 /* An infer request from the end of its head until its answer was written. */
