@@ -99,6 +99,7 @@ struct grpc_session {
 	uint8_t header[GRPC_FRAME_HEADER];
 	uint8_t got, magic; /* bytes of <header>; of the connection's preface that are to come */
 	uint8_t type, flags;
+	bool settled; /* SETTINGS came */
 	bool padded; /* the length of its padding comes next */
 	bool dead;   /* nothing more can be read or written */
 	bool fault;  /* the client has made it end */

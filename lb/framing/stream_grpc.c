@@ -15,8 +15,8 @@
 #define PREFACE_LENGTH (sizeof(STREAM_PREFACE) - 1)
 /* Bytes of a frame that is no DATA: each may be a field of a head. */
 #define FRAME_SLICE 256
-/* A frame takes as long as so many bytes of text, SETTINGS as so many more, as all open streams may
- * get another window, and a byte of a head as long as some. */
+/* A frame takes as long as so many bytes of text, SETTINGS as so many more, but for a connection's
+ * first ones, as all open streams may get another window, and a byte of a head as long as some. */
 #define FRAME_AS_TEXT    32
 #define SETTINGS_AS_TEXT 128
 #define HEAD_AS_TEXT     4
@@ -183,8 +183,10 @@ static void frame_count(struct grpc_call *c)
 			(g->flags & NGHTTP2_FLAG_ACK) == 0;
 
 	c->room->text_left -= FRAME_AS_TEXT;
-	if (g->type == NGHTTP2_SETTINGS)
-		c->room->text_left -= SETTINGS_AS_TEXT;
+	if (g->type == NGHTTP2_SETTINGS && answered) {
+		c->room->text_left -= g->settled ? SETTINGS_AS_TEXT : 0;
+		g->settled = true;
+	}
 	if (g->data == NULL && (g->type != NGHTTP2_DATA || g->left < FRAME_LONG))
 		grpc_session_count_frame(g, answered);
 }
