@@ -426,6 +426,7 @@ struct edge {
 	struct rte_mbuf *more_graves;        /* those for which there was no place: see ending.c */
 	bool goes_on; /* the next turn follows at once: this one had no time for all that is due */
 	bool text_owed; /* those that wait had no text in this turn, and have that of the next */
+	bool text_whole; /* one of those waits for a turn that has time for it alone: the next */
 	bool text_used;            /* in this turn some may have been read or written */
 	/* Of the connection that is read, when it had had so many requests: is there room for
 	 * another's reply? */

@@ -94,6 +94,7 @@ static bool stalled_read_text(struct edge *e, struct edge_connection *c)
 	if (!alone)
 		kept = RTE_MAX(*left - client->credit, 0);
 	before = *left -= kept;
+	e->kserve->text_kept = kept;
 	stalled = edge_read(e, c);
 	stalled_charge(client, before - *left, alone);
 	*left += kept;
@@ -118,6 +119,18 @@ static bool stalled_must_wait(const struct edge *e, struct edge_client *client)
 	return !TAILQ_EMPTY(&e->turns) && client->credit <= 0;
 }
 
+/* It wants more of a turn than is left: it has the next one. */
+static void stalled_go_first(struct edge *e, struct edge_busy *b)
+{
+	struct edge_client *client = b->client;
+
+	TAILQ_REMOVE(&client->waiting, b, wants);
+	TAILQ_INSERT_HEAD(&client->waiting, b, wants);
+	TAILQ_REMOVE(&e->turns, client, turn);
+	TAILQ_INSERT_HEAD(&e->turns, client, turn);
+	e->text_whole = true;
+}
+
 /* <again>: it has waited before this call. */
 static void stalled_read(struct edge *e, struct edge_connection *c, bool again)
 {
@@ -132,6 +145,8 @@ static void stalled_read(struct edge *e, struct edge_connection *c, bool again)
 	if (stalled && !c->stalled && !again)
 		stalled_count(e, c->busy);
 	edge_stall(e, c, stalled);
+	if (stalled && unlikely(stalled_reads_text(c->busy)) && e->kserve->text_waits)
+		stalled_go_first(e, c->busy);
 }
 
 static void stalled_progress(struct edge *e, struct edge_connection *c, bool again)
@@ -228,7 +243,7 @@ static void stalled_resume_text(struct edge *e)
 	/* Segments that come in every turn could take all. */
 	edge_rewrite_leave_text(e);
 	for (unsigned int left = STALLED_VISITS; left > 0 && vain < e->n_turns; left--) {
-		if (e->kserve->text_left <= 0 || !stalled_has_room(e))
+		if (e->kserve->text_left <= 0 || e->text_whole || !stalled_has_room(e))
 			return;
 		vain = stalled_visit(e, TAILQ_FIRST(&e->turns)) ? 0 : vain + 1;
 	}
