@@ -10,6 +10,7 @@ struct http_client {
 	const char *source; /* address; NULL: that of all */
 	uint16_t port;
 	uint32_t seq, ack, acked;
+	uint32_t limit;  /* the number behind the last byte that it is offered */
 	uint16_t window; /* bytes that it offers */
 	bool fin, reset;
 	uint32_t n;

@@ -99,7 +99,7 @@ class Longest:
 
 
 def count(program, words, longest):
-    command = ["valgrind", "--quiet", "--tool=callgrind", "--instr-atstart=no", "--toggle-collect=lb_poll",
+    command = ["valgrind", "--quiet", "--tool=callgrind", "--instr-atstart=no", "--toggle-collect=lb_poll", "--fair-sched=try",
                "--dump-line=no", "--callgrind-out-file=" + os.path.join(longest.folder, "turn"),
                program, "1", *words]
     with open(os.path.join(longest.folder, "log"), "w+") as log:
