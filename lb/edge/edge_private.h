@@ -895,6 +895,8 @@ void edge_tls_end(struct edge *e, struct edge_busy *b);
 bool edge_tls_is_busy(const struct edge_busy *b);
 /* Reads what came in order, as far as may be. */
 void edge_tls_read(struct edge *e, struct edge_connection *c);
+/* The same of one that waited for its turn: not before the framing has read what there is. */
+void edge_tls_read_on(struct edge *e, struct edge_connection *c);
 /* Those that have to go on do; what came back from the helper is taken. Returns how many of both.
  */
 unsigned int edge_tls_resume(struct edge *e);
