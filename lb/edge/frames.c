@@ -226,7 +226,7 @@ bool edge_frames_ready(struct edge *e, const struct edge_busy *b)
 	struct kserve_room *room = e->kserve;
 
 	room->may_begin = frames_have_room(e, b) && kserve_room_may_ask(room);
-	return room->text_left > 0 && !room->text_waits && kserve_room_may_refuse(room) && e->free_request != NULL &&
+	return room->text_left > 0 && kserve_room_may_refuse(room) && e->free_request != NULL &&
 	       e->lc->burst.n < LB_BURST - 1 && e->n_cancels < EDGE_CANCELS;
 }
 

@@ -192,7 +192,6 @@ void edge_kserve_settings(struct edge *e, const struct edge_connection *c,
 
 	e->text_used = true;
 	e->room_known = false;
-	e->kserve->text_waits = false;
 	rewrite_set_date(e);
 	room->service_of_connection = c->service;
 	rewrite_select(e, c->service);

@@ -509,8 +509,8 @@ unsigned int edge_tls_resume(struct edge *e)
 	struct tls_job *job;
 	unsigned int n = 0;
 
-	for (unsigned int left = TLS_JOBS_TURN;
-	     left > 0 && room->away > 0 && edge_tls_may_read(e); left--) {
+	for (unsigned int left = TLS_JOBS_TURN; left > 0 && room->away > 0 && edge_tls_may_read(e);
+	     left--) {
 		job = e->lc->burst.n < LB_BURST - 1 ? tls_take(room->line) : NULL;
 		if (job == NULL)
 			break;

@@ -7,7 +7,7 @@
 #include "edge/tls.h"
 
 /* Bytes that may be encrypted and not sent. */
-#define OUT_AHEAD 65536u
+#define OUT_AHEAD       65536u
 #define OUT_SMALL_MAX   64 /* bytes of a small record, with what is around it */
 #define OUT_KEY_UPDATE  24 /* RFC 8446, 4.6.3 */
 

@@ -76,13 +76,17 @@ bool kserve_room_may_work(struct kserve_room *room, uint32_t work)
 	int32_t most = room->text_turn - room->text_turn / ROOM_BEFORE;
 	int32_t least = work < (uint32_t)most ? (int32_t)work : most;
 
-	room->text_waits = room->text_left + room->text_kept < least;
-	return !room->text_waits;
+	if (room->text_left + room->text_kept >= least)
+		return true;
+	room->text_waits = true;
+	room->text_kept += room->text_left;
+	room->text_left = 0;
+	return false;
 }
 
 bool kserve_room_ready(const struct kserve_room *room, const struct stream *s)
 {
-	if (room->text_left <= 0 || room->text_waits)
+	if (room->text_left <= 0)
 		return false;
 	return kserve_room_is_inside(s) ||
 	       (kserve_room_may_ask(room) && (s->own != NULL || kserve_room_may_take_reader(room)));

@@ -246,8 +246,8 @@ struct kserve_room {
 	/* The owner's: what others have of the turn beside that; a whole turn, 0: nothing waits for
 	 * one. */
 	int32_t text_kept, text_turn;
-	/* Of the call: what comes next is done in one go, and wants more of a turn than is left.
-	 * The owner calls again in a turn that is whole, and not before. */
+	/* What comes next is done in one go, and wants more of a turn than is left: the stream has
+	 * no text before it has a turn that is whole. The owner takes note of it, and clears it. */
 	bool text_waits;
 	/* The owner's: of the connection's service, or of one with its address, which find() and
 	 * next() made the current one for the rest of a call. */

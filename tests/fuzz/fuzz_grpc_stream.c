@@ -268,6 +268,7 @@ static bool owner_ready(void *context)
 	if (room->text_waits)
 		room->text_left = room->text_turn;
 	room->text_waits = false;
+	room->text_kept = 0;
 	return room->free_asked != NULL;
 }
 

@@ -271,6 +271,7 @@ static bool owner_ready(void *context)
 	if (o->room->text_waits)
 		o->room->text_left = o->room->text_turn;
 	o->room->text_waits = false;
+	o->room->text_kept = 0;
 	/* However it is cut, it ends behind the same request. */
 	return !o->closed && (o->placement.stream.requests < REQUESTS - 1 ||
 			      kserve_room_is_inside(&o->placement.stream));
@@ -396,8 +397,7 @@ static uint32_t draw(uint32_t *state)
 }
 
 /* An owner that has seen nothing. */
-static void owner_begin(struct owner *o, struct kserve_room *room, uint8_t reply,
-			bool rewrites)
+static void owner_begin(struct owner *o, struct kserve_room *room, uint8_t reply, bool rewrites)
 {
 	struct asked *asked = o->asked;
 	char *log = o->log;

@@ -22,11 +22,11 @@
 struct way {
 	const char *name, *of; /* the kind without TLS */
 	const char *suites;
-	uint32_t record;      /* bytes of a record, */
-	uint32_t empty;       /* and so many empty ones before each */
-	uint32_t clients;     /* with that */
-	bool hole;            /* all segments but the first of what the window takes come first */
-	bool beside;          /* another client uploads a long body, behind holes */
+	uint32_t record;  /* bytes of a record, */
+	uint32_t empty;   /* and so many empty ones before each */
+	uint32_t clients; /* with that */
+	bool hole;        /* all segments but the first of what the window takes come first */
+	bool beside;      /* another client uploads a long body, behind holes */
 };
 
 static const struct way ways[] = {
@@ -44,8 +44,8 @@ static const struct way ways[] = {
 	{"TLS, ChaCha20: records of a byte", "requests of 25 bytes", CHACHA, 1, 0, 1, true, false},
 	{"TLS, ChaCha20: records of 16 KiB", "BYTES, one element in binary", CHACHA, 16384, 0, 3,
 	 true, true},
-	{"TLS, ChaCha20: batches of BYTES", "BYTES, 256 rows of 4 empty ones by gRPC", CHACHA, 16384,
-	 0, 2, true, true},
+	{"TLS, ChaCha20: batches of BYTES", "BYTES, 256 rows of 4 empty ones by gRPC", CHACHA,
+	 16384, 0, 2, true, true},
 };
 
 /* A client, and the records that it sends. */
@@ -210,9 +210,8 @@ static const struct walk_params *add_certificate(const struct walk_params *param
 	static struct walk_params with;
 	size_t length = strlen(params->services) - strlen("}\n");
 
-	snprintf(services, sizeof(services),
-		 "%.*s, tls: {certificate: %s, key: %s}}\n", (int)length, params->services,
-		 party.certificate_path, party.key_path);
+	snprintf(services, sizeof(services), "%.*s, tls: {certificate: %s, key: %s}}\n",
+		 (int)length, params->services, party.certificate_path, party.key_path);
 	with = *params;
 	with.services = services;
 	with.packets = 8192;

@@ -186,8 +186,7 @@ static void kind_measure(const struct text_kind *k, int argc, char **argv)
 static const struct {
 	const struct text_kind *kinds;
 	const unsigned int *n;
-} parts[] = {
-	{text_kinds, &n_text_kinds}, {text_bytes, &n_text_bytes}, {text_ends, &n_text_ends}};
+} parts[] = {{text_kinds, &n_text_kinds}, {text_bytes, &n_text_bytes}, {text_ends, &n_text_ends}};
 
 const struct text_kind *text_kind_find(const char *name)
 {
