@@ -323,8 +323,10 @@ struct edge_cancel {
 #define EDGE_GRAVES 1024u
 
 /*
- * Work of a turn, in bytes of text that is read: some 40 instructions each. Reading has all of it,
- * less what was written before and done with rows; but a part is kept for each of them.
+ * Work of a turn, in bytes of text that is read: some 40 instructions each. Text that is read has
+ * all of it, less what was written before, done with rows, and taken by records of TLS
+ * (tls_work()); but a part is kept for each of them. What is sent at the end of a turn has what is
+ * left of it.
  */
 #define EDGE_WORK       2048
 #define EDGE_WORK_LEAST 512

@@ -12,8 +12,8 @@
 /* A client may have so many when few are left. */
 #define ROOM_FEW_READERS 1
 #define ROOM_FEW_ASKED   32
-/* What wants most of a turn may come behind this part of it: the rest of its request, for example.
- */
+/* Work that wants most of a turn may come behind this part of it: the rest of its request, for
+ * example. */
 #define ROOM_BEFORE 4
 /* Bytes of text that take as long as to begin a request and to end it: some us. */
 #define ROOM_ASK_COST 128

@@ -264,7 +264,7 @@ struct kserve_room {
 	/* The owner's: what others have of the turn beside that; a whole turn, 0: nothing waits for
 	 * one. */
 	int32_t text_kept, text_turn;
-	/* What comes next is done in one go, and wants more of a turn than is left: the stream has
+	/* The work that comes next is done in one go, and wants more of a turn than is left: it has
 	 * no text before it has a turn that is whole. The owner takes note of it, and clears it. */
 	bool text_waits;
 	/* The owner's: of the connection's service, or of one with its address, which find() and

@@ -18,6 +18,9 @@
 #define SEGMENT     1000u
 #define TURN        16u /* segments of all clients in a turn */
 #define CLIENTS_MAX 4u
+/* Of records of less than so many bytes so many bytes of content are sent: whole requests. */
+#define SHORT       100u
+#define SHORT_BYTES (400u * 25)
 
 struct way {
 	const char *name, *of; /* the kind without TLS */
@@ -147,7 +150,7 @@ static bool is_over(const struct sender *s)
 	return s->at == s->n || s->peer->tcp->reset || s->peer->tcp->fin;
 }
 
-/* What came is taken as it is, and acknowledged. */
+/* Takes the bytes that came as they are, and acknowledges them. */
 static void take(struct sender *s)
 {
 	s->peer->tcp->n = 0;
@@ -183,8 +186,10 @@ static void run(struct walk *w)
 	const struct tls_counters *n = &peer_edge(w)->tls->counters;
 
 	n_senders = 0;
+	/* Short records take many turns. */
 	for (unsigned int i = 0; i < way->clients; i++)
-		add_sender(w, text_sent(), text_length(), way->hole);
+		add_sender(w, text_sent(), way->record < SHORT ? SHORT_BYTES : text_length(),
+			   way->hole);
 	if (way->beside)
 		add_sender(w, upload, sizeof(upload), true);
 	send_all(w);

@@ -34,7 +34,7 @@ const struct text_kind *text_kind_find(const char *name);
 
 /* A turn that is measured, and those that follow at once. */
 void text_turn_all(struct walk *w);
-/* What make() put. */
+/* The bytes that make() put. */
 const void *text_sent(void);
 
 /* A turn that is measured; then workers take what came and act. */
