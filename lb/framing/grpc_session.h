@@ -74,6 +74,7 @@ struct grpc_stream {
 	bool has_path, has_type, has_encoding, bad_timeout;
 	bool headed;    /* its head was looked at */
 	bool raw;       /* bytes of raw_input_contents come, and may be placed */
+	bool rows_wait; /* its rows wait for a turn that has time for them, and its last byte */
 	bool ended;     /* the client sends no more */
 	bool responded; /* the answer's head was given to nghttp2 */
 	bool complete;  /* all of the answer was */
