@@ -584,40 +584,61 @@ static void connections_end_turn(struct edge *e)
 	e->ends_left = EDGE_WORK_LEAST;
 }
 
-unsigned int edge_transmit(struct lcore *lc)
+/*
+ * Sends what is due of those in <due>, until <most> segments were <sent> in this turn. False:
+ * nothing more can be sent now. Those that are left are in <due>; those that cannot send all join a
+ * list again.
+ */
+static bool connections_send(struct edge *e, struct edge_list *due, unsigned int most,
+			     unsigned int *sent)
 {
-	struct edge *e = lc->edge;
-	struct edge_list due = STAILQ_HEAD_INITIALIZER(due);
-	unsigned int sent = 0, blocked = 0;
+	unsigned int blocked = 0;
 	struct edge_connection *c;
 
-	e->goes_on = false;
-	if (unlikely(e->n_graves > 0))
-		edge_free_buried(e, CONNECTIONS_BURIED);
-	/* Those that cannot send all join the list again. */
-	STAILQ_CONCAT(&due, &e->due);
-	while ((c = STAILQ_FIRST(&due)) != NULL) {
+	while (*sent < most && (c = STAILQ_FIRST(due)) != NULL) {
 		edge_select(e, c->service);
 		if (unlikely(c->secured))
 			connections_write_tls(e, c);
 		else if (connections_may_close(c))
 			tcp_close(&c->tcp);
-		STAILQ_REMOVE_HEAD(&due, due);
+		STAILQ_REMOVE_HEAD(due, due);
 		c->is_due = false;
 		if (!connections_is_wide(c))
 			connections_grant(e, c);
-		if (tcp_is_quiet(&c->tcp) || edge_emit(e, c, &sent)) {
+		if (tcp_is_quiet(&c->tcp) || edge_emit(e, c, sent)) {
 			connections_sent(e, c);
 			continue;
 		}
 		edge_touch(e, c);
 		/* Without packet memory no connection can send; without room, those of other ports.
 		 */
-		if (txq_room(&lc->tx[c->path.port]) > 0 || ++blocked == CONNECTIONS_BUDGET)
-			break;
+		if (txq_room(&e->lc->tx[c->path.port]) > 0 || ++blocked == CONNECTIONS_BUDGET)
+			return false;
+	}
+	return true;
+}
+
+unsigned int edge_transmit(struct lcore *lc)
+{
+	struct edge *e = lc->edge;
+	struct edge_list due = STAILQ_HEAD_INITIALIZER(due);
+	struct edge_list more = STAILQ_HEAD_INITIALIZER(more);
+	unsigned int sent = 0;
+
+	e->goes_on = false;
+	if (unlikely(e->n_graves > 0))
+		edge_free_buried(e, CONNECTIONS_BURIED);
+	STAILQ_CONCAT(&due, &e->due);
+	STAILQ_CONCAT(&more, &e->due_more);
+	/* Short replies do not wait for long ones, and these have some of each turn. */
+	if (connections_send(e, &due, UINT_MAX, &sent) && unlikely(!STAILQ_EMPTY(&more))) {
+		if (connections_send(e, &more, RTE_MAX(EDGE_SEGMENTS, sent + 1), &sent))
+			e->goes_on |= !STAILQ_EMPTY(&more);
 	}
 	STAILQ_CONCAT(&due, &e->due);
 	STAILQ_CONCAT(&e->due, &due);
+	STAILQ_CONCAT(&more, &e->due_more);
+	STAILQ_CONCAT(&e->due_more, &more);
 	connections_end_turn(e);
 	return sent;
 }
@@ -641,6 +662,7 @@ void edge_drain(struct lcore *lc)
 	if (e == NULL)
 		return;
 	STAILQ_INIT(&e->due);
+	STAILQ_INIT(&e->due_more);
 	for (uint32_t i = 1; e->connection != NULL && i <= e->connections; i++)
 		if (e->connection[i].handle != 0)
 			connections_end(e, &e->connection[i]);

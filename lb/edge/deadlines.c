@@ -168,9 +168,10 @@ uint64_t edge_deadline(const struct lcore *lc)
 
 	if (e == NULL)
 		return UINT64_MAX;
-	waits = !STAILQ_EMPTY(&e->due) || !TAILQ_EMPTY(&e->stalled) || !TAILQ_EMPTY(&e->turns) ||
-		!TAILQ_EMPTY(&e->wanting) || !TAILQ_EMPTY(&e->writing) ||
-		!TAILQ_EMPTY(&e->narrow) || (unlikely(e->tls != NULL) && edge_tls_waits(e));
+	waits = !STAILQ_EMPTY(&e->due) || !STAILQ_EMPTY(&e->due_more) ||
+		!TAILQ_EMPTY(&e->stalled) || !TAILQ_EMPTY(&e->turns) || !TAILQ_EMPTY(&e->wanting) ||
+		!TAILQ_EMPTY(&e->writing) || !TAILQ_EMPTY(&e->narrow) ||
+		(unlikely(e->tls != NULL) && edge_tls_waits(e));
 	/* Text that waits for its turn only goes on at once. */
 	if (e->text_short || e->goes_on || e->n_graves > 0 || edge_next_rewrite(e) != NULL ||
 	    !TAILQ_EMPTY(&e->rows) || (unlikely(e->tls != NULL) && edge_tls_must_go_on(e)))

@@ -89,6 +89,7 @@ int edge_create(struct lcore *lc, const uint64_t seed[2])
 	e->gather_max =
 		rte_pktmbuf_data_room_size(lc->packets) - RTE_PKTMBUF_HEADROOM - ROCE_TRAILER_MAX;
 	STAILQ_INIT(&e->due);
+	STAILQ_INIT(&e->due_more);
 	TAILQ_INIT(&e->owing);
 	TAILQ_INIT(&e->answered);
 	TAILQ_INIT(&e->stalled);

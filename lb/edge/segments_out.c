@@ -235,13 +235,15 @@ static bool emit_one(struct edge *e, struct edge_connection *c, const struct flo
 	return true;
 }
 
-/* Segments of a connection in a turn: the others have theirs, and the lcore its other work. */
+/* Segments of a connection in a turn, and in one that has sent EDGE_SEGMENTS: the others have
+ * theirs, and the lcore its other work. */
 #define EMIT_AT_ONCE 16u
+#define EMIT_LEAST   2u
 
 bool edge_emit(struct edge *e, struct edge_connection *c, unsigned int *sent)
 {
 	const struct flow *flow = edge_flow(e, c);
-	unsigned int left = EMIT_AT_ONCE;
+	unsigned int left = *sent < EDGE_SEGMENTS ? EMIT_AT_ONCE : EMIT_LEAST;
 	struct tcp_header h;
 
 	if (unlikely(flow == NULL)) {
@@ -265,7 +267,8 @@ bool edge_emit(struct edge *e, struct edge_connection *c, unsigned int *sent)
 	} while (!tcp_is_quiet(&c->tcp) && --left > 0);
 	if (unlikely(left == 0)) {
 		e->goes_on = true;
-		edge_touch(e, c);
+		c->is_due = true;
+		STAILQ_INSERT_TAIL(&e->due_more, c, due);
 	}
 	return true;
 }

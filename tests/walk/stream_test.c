@@ -247,7 +247,7 @@ WALK(large_requests_out_of_order)
  * on, so that the others get theirs. */
 WALK(large_requests_of_many_connections_in_little_memory)
 {
-	struct walk *w = create_large(", queue_timeout_ms: 20000", "buffer_mb: 4, window: 256KiB");
+	struct walk *w = create_large(", queue_timeout_ms: 20000", "buffer_mb: 3, window: 256KiB");
 
 	walk_worker(w, &roomy);
 	walk_worker(w, &roomy);
@@ -301,7 +301,8 @@ static bool raw_take(struct raw *r, struct tcp_header *h, uint8_t *payload)
 	return false;
 }
 
-static void raw_send(struct raw *r, uint8_t flags, const void *bytes, uint32_t n)
+/* The load balancer has not looked at it yet. */
+static void raw_put(struct raw *r, uint8_t flags, const void *bytes, uint32_t n)
 {
 	struct tcp_header h = {
 		.seq = r->seq,
@@ -329,6 +330,11 @@ static void raw_send(struct raw *r, uint8_t flags, const void *bytes, uint32_t n
 		memcpy(tcp + size, bytes, n);
 	walk_send_frame(r->w, r->on, 0, frame, packet_build(&p, frame));
 	r->seq += tcp_header_span(&h);
+}
+
+static void raw_send(struct raw *r, uint8_t flags, const void *bytes, uint32_t n)
+{
+	raw_put(r, flags, bytes, n);
 	walk_turn(r->w);
 }
 
@@ -2326,6 +2332,84 @@ WALK(many_places_are_looked_at_in_turn)
 	expect_room(w);
 	edge_reset(lc, EDGE_ALL_SERVICES);
 	walk_pass(w, 20);
+	walk_destroy(w);
+}
+
+#define LONG_REPLIES 24u
+#define LONG_SIZE    30000u
+#define FIRST_PORT   3000
+
+/* Takes all that was sent, to the clients <r>; how many segments? */
+static unsigned int take_long(struct walk *w, struct raw *r)
+{
+	static struct walk_frame f;
+	unsigned int n = 0;
+
+	while (walk_take(w, 0, &f)) {
+		const uint8_t *tcp = f.bytes + 34;
+		uint32_t i = (uint32_t)(tcp[2] << 8 | tcp[3]) - FIRST_PORT;
+		struct tcp_header h;
+
+		walk_need(f.bytes[23] == IPPROTO_TCP && i <= LONG_REPLIES &&
+			  tcp_header_read(tcp, (f.bytes[16] << 8 | f.bytes[17]) - 20u, &h) == 0);
+		walk_expect_eq(h.seq, r[i].ack);
+		r[i].ack = h.seq + tcp_header_span(&h);
+		n++;
+	}
+	return n;
+}
+
+/* Acknowledgements that come at once open the windows of many long replies. */
+WALK(long_replies_share_a_part_of_each_turn)
+{
+	struct walk *w = create_large("", "buffer_mb: 16, window: 256KiB");
+	struct raw r[LONG_REPLIES + 1], *quick = &r[LONG_REPLIES];
+	uint32_t first[LONG_REPLIES], answer;
+	unsigned int n, turns = 0, left;
+
+	walk_worker(w, &(struct walk_worker_params){.slots = 64,
+						    .max_request = 65536,
+						    .max_reply = 65536,
+						    .room = (LONG_REPLIES + 1) * 32768});
+	for (unsigned int i = 0; i <= LONG_REPLIES; i++)
+		raw_open(&r[i], w, FIRST_PORT + i);
+	walk_forget(w, 0);
+	for (unsigned int i = 0; i < LONG_REPLIES; i++) {
+		first[i] = r[i].ack;
+		raw_part(&r[i], LONG_SIZE, 0, LONG_SIZE);
+		walk_pass(w, 5);
+		take_long(w, r);
+		walk_expect(r[i].ack - first[i] > 1000 && r[i].ack - first[i] < LONG_SIZE / 2);
+	}
+	for (unsigned int i = 0; i < LONG_REPLIES; i++)
+		raw_put(&r[i], TCP_BIT_ACK, NULL, 0);
+	walk_turn(w);
+	n = take_long(w, r);
+	/* The first ones had their part of the turn, and the others two each. */
+	walk_expect(n > 32 && n < 48 + 2 * LONG_REPLIES, "%u segments", n);
+	answer = quick->ack;
+	raw_ask(quick, 5, 5);
+	do {
+		n = take_long(w, r);
+		walk_expect(n <= 48 + 2, "%u segments in a turn", n);
+		walk_need(turns++ < 8, "the long replies are in front of a short one");
+		walk_turn(w);
+	} while (quick->ack == answer);
+	walk_turn(w);
+	n = take_long(w, r);
+	walk_expect(n > 0, "the long replies were over before");
+	/* All of them come. */
+	do {
+		left = 0;
+		for (unsigned int i = 0; i <= LONG_REPLIES; i++) {
+			left += i < LONG_REPLIES && r[i].ack - first[i] != LONG_SIZE + 8;
+			raw_put(&r[i], TCP_BIT_ACK, NULL, 0);
+		}
+		walk_pass(w, 5);
+		take_long(w, r);
+		walk_need(turns++ < 100, "%u are not over", left);
+	} while (left > 0);
+	walk_expect_no_drops(w);
 	walk_destroy(w);
 }
 
