@@ -584,61 +584,54 @@ static void connections_end_turn(struct edge *e)
 	e->ends_left = EDGE_WORK_LEAST;
 }
 
-/*
- * Sends what is due of those in <due>, until <most> segments were <sent> in this turn. False:
- * nothing more can be sent now. Those that are left are in <due>; those that cannot send all join a
- * list again.
- */
-static bool connections_send(struct edge *e, struct edge_list *due, unsigned int most,
-			     unsigned int *sent)
+/* Some of those that have had their part of a turn have one of this, behind all others. */
+static __rte_noinline void connections_go_on(struct edge *e)
 {
-	unsigned int blocked = 0;
 	struct edge_connection *c;
 
-	while (*sent < most && (c = STAILQ_FIRST(due)) != NULL) {
-		edge_select(e, c->service);
-		if (unlikely(c->secured))
-			connections_write_tls(e, c);
-		else if (connections_may_close(c))
-			tcp_close(&c->tcp);
-		STAILQ_REMOVE_HEAD(due, due);
-		c->is_due = false;
-		if (!connections_is_wide(c))
-			connections_grant(e, c);
-		if (tcp_is_quiet(&c->tcp) || edge_emit(e, c, sent)) {
-			connections_sent(e, c);
-			continue;
-		}
-		edge_touch(e, c);
-		/* Without packet memory no connection can send; without room, those of other ports.
-		 */
-		if (txq_room(&e->lc->tx[c->path.port]) > 0 || ++blocked == CONNECTIONS_BUDGET)
-			return false;
+	for (unsigned int i = 0; i < EDGE_LONG && (c = STAILQ_FIRST(&e->due_more)) != NULL; i++) {
+		STAILQ_REMOVE_HEAD(&e->due_more, due);
+		STAILQ_INSERT_TAIL(&e->due, c, due);
 	}
-	return true;
+	e->goes_on = !STAILQ_EMPTY(&e->due_more);
 }
 
 unsigned int edge_transmit(struct lcore *lc)
 {
 	struct edge *e = lc->edge;
 	struct edge_list due = STAILQ_HEAD_INITIALIZER(due);
-	struct edge_list more = STAILQ_HEAD_INITIALIZER(more);
-	unsigned int sent = 0;
+	unsigned int sent = 0, blocked = 0;
+	struct edge_connection *c;
 
 	e->goes_on = false;
 	if (unlikely(e->n_graves > 0))
 		edge_free_buried(e, CONNECTIONS_BURIED);
+	if (unlikely(!STAILQ_EMPTY(&e->due_more)))
+		connections_go_on(e);
+	/* Those that cannot send all join the list again. */
 	STAILQ_CONCAT(&due, &e->due);
-	STAILQ_CONCAT(&more, &e->due_more);
-	/* Short replies do not wait for long ones, and these have some of each turn. */
-	if (connections_send(e, &due, UINT_MAX, &sent) && unlikely(!STAILQ_EMPTY(&more))) {
-		if (connections_send(e, &more, RTE_MAX(EDGE_SEGMENTS, sent + 1), &sent))
-			e->goes_on |= !STAILQ_EMPTY(&more);
+	while ((c = STAILQ_FIRST(&due)) != NULL) {
+		edge_select(e, c->service);
+		if (unlikely(c->secured))
+			connections_write_tls(e, c);
+		else if (connections_may_close(c))
+			tcp_close(&c->tcp);
+		STAILQ_REMOVE_HEAD(&due, due);
+		c->is_due = false;
+		if (!connections_is_wide(c))
+			connections_grant(e, c);
+		if (tcp_is_quiet(&c->tcp) || edge_emit(e, c, &sent)) {
+			connections_sent(e, c);
+			continue;
+		}
+		edge_touch(e, c);
+		/* Without packet memory no connection can send; without room, those of other ports.
+		 */
+		if (txq_room(&lc->tx[c->path.port]) > 0 || ++blocked == CONNECTIONS_BUDGET)
+			break;
 	}
 	STAILQ_CONCAT(&due, &e->due);
 	STAILQ_CONCAT(&e->due, &due);
-	STAILQ_CONCAT(&more, &e->due_more);
-	STAILQ_CONCAT(&e->due_more, &more);
 	connections_end_turn(e);
 	return sent;
 }

@@ -331,7 +331,9 @@ struct edge_cancel {
  */
 #define EDGE_WORK       2048
 #define EDGE_WORK_LEAST 512
-/* Segments of a turn beyond which long replies wait for the next one. */
+/* Connections with long replies that go on in a turn, and its segments beyond which those that
+ * begin have but a few. */
+#define EDGE_LONG     2u
 #define EDGE_SEGMENTS 32u
 
 struct edge {
@@ -398,7 +400,7 @@ struct edge {
 	uint32_t backlog_max;
 	uint32_t wait_ms, idle_ms;
 	struct edge_list due;          /* by <due> */
-	struct edge_list due_more;     /* likewise: have sent their part of a turn, and have more */
+	struct edge_list due_more;     /* likewise: have had their part of a turn, and have more */
 	/* by <soon>: those with an acknowledgement that waits for a reply to carry it, and those
 	 * whose client has a while to answer; the first is looked at first */
 	struct edge_busy_list owing, answered;
