@@ -120,6 +120,13 @@ static void in_deliver(struct edge_tls *t, uint32_t content)
 	}
 }
 
+/* Its record is not valid, or one too many. */
+static void in_refuse(struct edge *e, struct edge_tls *t, enum tls_alert alert)
+{
+	e->tls->counters.bad_records++;
+	edge_tls_fail(e, t->busy->connection, alert, LB_DROP_TCP_TLS);
+}
+
 /* The client has ended its half. */
 static void in_end(struct edge_tls *t)
 {
@@ -132,7 +139,7 @@ static void in_alert(struct edge *e, struct edge_tls *t, const uint8_t *bytes, u
 	struct edge_connection *c = t->busy->connection;
 
 	if (n != 2)
-		return edge_tls_fail(e, c, TLS_DECODE_ERROR, LB_DROP_TCP_TLS);
+		return in_refuse(e, t, TLS_DECODE_ERROR);
 	if (bytes[1] == TLS_CLOSE_NOTIFY)
 		return in_end(t);
 	if (bytes[1] == TLS_USER_CANCELED)
@@ -162,7 +169,7 @@ static void in_handshake(struct edge *e, struct edge_tls *t, const uint8_t *byte
 	}
 	if (n == KEY_UPDATE_BYTES && memcmp(bytes, update, sizeof(update)) == 0 && bytes[4] <= 1)
 		return in_key_update(e, t, bytes);
-	edge_tls_fail(e, c, TLS_UNEXPECTED_MESSAGE, LB_DROP_TCP_TLS);
+	in_refuse(e, t, TLS_UNEXPECTED_MESSAGE);
 }
 
 /* A record is complete and genuine. */
@@ -175,10 +182,10 @@ static void in_record(struct edge *e, struct edge_tls *t)
 
 	e->tls->counters.records_in++;
 	if (n > TLS_PLAIN_MAX)
-		return edge_tls_fail(e, c, TLS_RECORD_OVERFLOW, LB_DROP_TCP_TLS);
+		return in_refuse(e, t, TLS_RECORD_OVERFLOW);
 	s->useless = s->type == TLS_DATA && n > 0 ? 0 : s->useless + 1;
 	if (s->useless > TLS_USELESS_MAX)
-		return edge_tls_fail(e, c, TLS_UNEXPECTED_MESSAGE, LB_DROP_TCP_TLS);
+		return in_refuse(e, t, TLS_UNEXPECTED_MESSAGE);
 	if (s->type == TLS_DATA)
 		return in_deliver(t, n);
 	if (s->type == TLS_ALERT)
@@ -186,7 +193,7 @@ static void in_record(struct edge *e, struct edge_tls *t)
 	else if (s->type == TLS_HANDSHAKE)
 		in_handshake(e, t, bytes, n);
 	else
-		edge_tls_fail(e, c, TLS_UNEXPECTED_MESSAGE, LB_DROP_TCP_TLS);
+		in_refuse(e, t, TLS_UNEXPECTED_MESSAGE);
 	edge_tls_drop_record(t);
 }
 
@@ -223,8 +230,7 @@ static uint32_t in_decrypt(struct edge *e, struct edge_tls *t, const uint8_t *by
 			edge_work(e, &e->tls->left, tls_record_work(s));
 			in_record(e, t);
 		} else if (step.result == TLS_READ_FAULT) {
-			e->tls->counters.bad_records++;
-			edge_tls_fail(e, c, step.alert, LB_DROP_TCP_TLS);
+			in_refuse(e, t, step.alert);
 		}
 	}
 	return taken;

@@ -15,7 +15,9 @@
 	X(crowded_out, "handshakes given up for others, as their clients were silent")             \
 	X(not_tls, "connections whose first bytes are not TLS")                                    \
 	X(renegotiations, "connections ended because the client wanted to renegotiate")            \
-	X(bad_records, "connections ended because of a record that is forged or not valid")        \
+	X(bad_records,                                                                             \
+	  "connections ended because of a record that is forged, not valid, or one of "            \
+	  "too many that say nothing")                                                             \
 	X(alerts_in, "connections ended by an alert of the client")                                \
 	X(rekeys, "new keys, asked for by clients or due")                                         \
 	X(records_in, "records decrypted")                                                         \
