@@ -187,9 +187,8 @@ static __device__ void scatter_replies(const struct gpu_loop *g, struct turn *t,
 }
 
 static __device__ void scatter_and_post(const struct gpu_loop *g, struct block0 *b, struct turn *t,
-					const struct quick_bytes &early)
+					const struct quick_bytes &early, uint64_t done_ns)
 {
-	uint64_t done_ns = globaltimer_ns();
 	uint32_t length;
 	uint8_t status;
 
@@ -241,14 +240,14 @@ static __device__ void launch_chosen(const struct gpu_loop *g, const struct turn
 
 /* One thread: count the batch by its size, if the model has run. */
 static __device__ void count_bucket(const struct gpu_loop *g, struct block0 *b,
-				    const struct turn *t)
+				    const struct turn *t, uint64_t done_ns)
 {
 	uint32_t bucket = agent_bucket(&g->buckets, t->rows);
 
 	if (t->n == 0 || t->rows == 0)
 		return;
 	b->carried.stats.bucket_batches[bucket]++;
-	b->carried.stats.bucket_run_ns[bucket] += globaltimer_ns() - t->start_ns;
+	b->carried.stats.bucket_run_ns[bucket] += done_ns - t->start_ns;
 }
 
 static __global__ void __launch_bounds__(GPU_BLOCK, 2)
@@ -283,10 +282,13 @@ static __global__ void __launch_bounds__(GPU_BLOCK, 2)
 	if (threadIdx.x == 0) /* only thread 0 reads it */
 		t.answers_left = turns;
 	for (; turns > 0 && !t.stopped; turns--) {
-		if (what & GPU_SEND && threadIdx.x == 0)
-			count_bucket(&g, &b, &t);
+		uint64_t done_ns = globaltimer_ns();
+
 		if (what & GPU_SEND)
-			scatter_and_post(&g, &b, &t, early);
+			scatter_and_post(&g, &b, &t, early, done_ns);
+		/* Behind the doorbell: no reply waits for it. */
+		if (what & GPU_SEND && threadIdx.x == 0)
+			count_bucket(&g, &b, &t, done_ns);
 		if (what & GPU_WAIT)
 			wait_and_gather(&g, &b, &t);
 	}

@@ -104,6 +104,24 @@ static __device__ void quick_take(const struct gpu_loop *g, struct block0 *b, st
 }
 
 /*
+ * 0, made of all these loads in a way that the compiler does not know: grids have one dimension. What
+ * it is part of can only be computed when all of them are on their way. Without that ptxas, when it
+ * is short of registers, compares the descriptor before it loads the cancel word, and that before it
+ * loads the payload, in the same registers: three trips across the bus instead of one.
+ */
+template <uint32_t loads>
+static __device__ __forceinline__ uint32_t unknown_zero(const struct bytes16 piece[loads],
+							 uint64_t word)
+{
+	uint32_t all = (uint32_t)word;
+
+#pragma unroll
+	for (uint32_t i = 0; i < loads; i++)
+		all ^= (uint32_t)piece[i].low;
+	return all & blockIdx.y;
+}
+
+/*
  * One warp's part of fetching a request of at most <loads> * QUICK_STEP bytes, or of none if
  * <length> is 0. Two lanes of a warp that <confirms> read the halves of the descriptor, and a third
  * the cancel word if it <asks>. True when these differ from what was announced: then nothing was
@@ -118,6 +136,7 @@ static __device__ bool quick_bring(const struct agent_link *link, const struct f
 	uint32_t at = (threadIdx.x - WARP) * 16, lane = threadIdx.x % WARP;
 	struct bytes16 piece[loads], half;
 	uint64_t cancelled;
+	uint32_t zero;
 	bool other;
 
 	half = read_quarter(descriptor_at(link, a->position), lane, confirms && lane < 2);
@@ -126,6 +145,10 @@ static __device__ bool quick_bring(const struct agent_link *link, const struct f
 #pragma unroll
 	for (uint32_t i = 0; i < loads; i++)
 		piece[i] = read_16(from + at + i * QUICK_STEP, at + i * QUICK_STEP < length);
+	/* No comparison begins before the last load: see unknown_zero(). */
+	zero = unknown_zero<loads>(piece, cancelled);
+	half = (struct bytes16){half.low ^ zero, half.high ^ zero};
+	cancelled ^= zero;
 	/* All lanes compare, so that all have waited for the loads. */
 	other = half.low != a->half[lane % 2].low || half.high != a->half[lane % 2].high;
 	other = lane < 2 ? confirms && other : asks && cancelled == a->position + 1;
