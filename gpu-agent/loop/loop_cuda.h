@@ -78,6 +78,8 @@ struct gpu_carried {
 	uint32_t first_link; /* number of the link that is polled first; the next one each time */
 	uint32_t unread; /* requests known to wait in the rings since the last batch was taken */
 	uint64_t next_heartbeat, last_poll;
+	uint64_t next_ask; /* when the poll reads the host's words again, if rings are not the
+			      host's */
 };
 
 /* A batch, as one turn leaves it to the next. The shortcuts (quick, ahead, staged) and who writes

@@ -77,11 +77,30 @@ static __device__ __forceinline__ uint32_t relaxed_sys(const uint32_t *at)
 	return v;
 }
 
-static __device__ __forceinline__ uint8_t relaxed_sys(const volatile uint8_t *at)
+/* Load, or <otherwise> unless <wanted>; predicated as read_16() is. */
+static __device__ __forceinline__ uint32_t relaxed_sys(const uint32_t *at, bool wanted,
+						       uint32_t otherwise)
 {
-	uint32_t v;
+	uint32_t v = otherwise;
 
-	asm volatile("ld.relaxed.sys.global.u8 %0, [%1];" : "=r"(v) : "l"(at));
+	asm volatile("{\n\t.reg .pred p;\n\t"
+		     "setp.ne.u32 p, %2, 0;\n\t"
+		     "@p ld.relaxed.sys.global.u32 %0, [%1];\n\t}"
+		     : "+r"(v)
+		     : "l"(at), "r"((uint32_t)wanted));
+	return v;
+}
+
+static __device__ __forceinline__ uint8_t relaxed_sys(const volatile uint8_t *at, bool wanted,
+						      uint8_t otherwise)
+{
+	uint32_t v = otherwise;
+
+	asm volatile("{\n\t.reg .pred p;\n\t"
+		     "setp.ne.u32 p, %2, 0;\n\t"
+		     "@p ld.relaxed.sys.global.u8 %0, [%1];\n\t}"
+		     : "+r"(v)
+		     : "l"(at), "r"((uint32_t)wanted));
 	return (uint8_t)v;
 }
 

@@ -20,6 +20,11 @@
  * ahead need not be looked at one by one. */
 #define CHOICE_NS 100000
 
+/* A look at rings in the GPU's memory needs no trip across the bus. The host's words beside it (stop,
+ * the next completion) would: they are read this often. */
+#define ASK_HOST_NS 8000
+#define NO_CQE      ((uint8_t)(MLX5_POST_CQE_INVALID << 4))
+
 /* Lanes that read a mark: the last of each descriptor's four. */
 #define MARK_LANES 0x88888888u
 
@@ -305,11 +310,13 @@ static __device__ void add_requests(struct block0 *b, struct turn *t, const stru
 /*
  * Warp 0: read the next 2^<shift> descriptors of as many links as the warp has lanes for, four
  * lanes per descriptor, and take those that are there. Links are counted from <base> on, beginning
- * with <first_link>. <stop> gets the host's stop word. Returns POLL_*.
+ * with <first_link>. <stop> gets the host's stop word if this look
+ * <asks_host>, else 0. Returns POLL_*.
  */
 static __device__ uint32_t poll_descriptors(const struct gpu_loop *g, struct block0 *b,
 					    struct turn *t, uint32_t base, uint32_t shift,
-					    uint64_t now, uint32_t *stop, bool may_wait)
+					    uint64_t now, uint32_t *stop, bool may_wait,
+					    bool asks_host)
 {
 	struct poll_lane p = poll_lane_of(g, b, base, shift);
 	uint32_t there, lead, takers, missed = 0;
@@ -319,8 +326,8 @@ static __device__ uint32_t poll_descriptors(const struct gpu_loop *g, struct blo
 	uint8_t op_own;
 
 	/* The stop word and the next completion cross the bus beside the descriptors. */
-	*stop = relaxed_sys(&g->shared->stop);
-	op_own = relaxed_sys(mlx5_cqe_next(&p.link->queue));
+	*stop = relaxed_sys(&g->shared->stop, asks_host, 0);
+	op_own = relaxed_sys(mlx5_cqe_next(&p.link->queue), asks_host, NO_CQE);
 	seen = acquire_quarter(descriptor_at(p.link, p.link->position + p.offset), p.part);
 	mine = p.part == QUARTERS - 1 && p.has_link && p.offset < p.link->slot_count &&
 	       seen.high == p.link->position + p.offset + 1;
@@ -417,8 +424,8 @@ static __device__ bool poll_until_batch(const struct gpu_loop *g, struct block0 
 					bool may_wait)
 {
 	uint32_t shift = poll_shift(g), stop = 0, missed, left, result, first = t->n;
-	uint64_t last_poll = b->carried.last_poll, now;
-	bool more, seen_empty = false;
+	uint64_t last_poll = b->carried.last_poll, next_ask = b->carried.next_ask, now;
+	bool always_asks = !b->links[0].memory_on_gpu, asks_host, more, seen_empty = false;
 
 	for (;;) {
 		uint32_t before = t->n;
@@ -427,9 +434,13 @@ static __device__ bool poll_until_batch(const struct gpu_loop *g, struct block0 
 		now = __shfl_sync(ALL_LANES, globaltimer_ns(), 0);
 		if (may_wait && now >= b->carried.next_heartbeat)
 			post_heartbeats(g, b, t, now);
+		/* A stage, which may not wait, leaves the question to the turn: it ignores stops. */
+		asks_host = always_asks || (may_wait && now >= next_ask);
+		next_ask = asks_host ? now + ASK_HOST_NS : next_ask;
 		missed = left = 0;
 		for (uint32_t base = 0; base < g->n_links; base += DESCRIPTORS_PER_POLL >> shift) {
-			result = poll_descriptors(g, b, t, base, shift, now, &stop, may_wait);
+			result = poll_descriptors(g, b, t, base, shift, now, &stop, may_wait,
+						  asks_host);
 			missed |= result & (POLL_MORE | POLL_LEFT);
 			left += result >> POLL_SHIFT;
 		}
@@ -462,6 +473,7 @@ static __device__ bool poll_until_batch(const struct gpu_loop *g, struct block0 
 	/* A request that comes now was not there at <last_poll>, unless a poll left some behind. */
 	if (threadIdx.x == 0) {
 		b->carried.last_poll = missed == 0 ? now : last_poll;
+		b->carried.next_ask = next_ask;
 		t->left_some = missed != 0;
 		b->carried.unread = unread_left(b->carried.unread, t->n - first, missed, left);
 		if (t->n > 0 && now + CHOICE_NS - t->request[0].seen_ns > t->soonest_us * 1000ull)
