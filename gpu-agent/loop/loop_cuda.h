@@ -80,6 +80,7 @@ struct gpu_carried {
 	uint64_t next_heartbeat, last_poll;
 	uint64_t next_ask; /* when the poll reads the host's words again, if rings are not the
 			      host's */
+	uint64_t wide; /* 1: the last batch was large, so the next poll begins with poll_wide() */
 };
 
 /* A batch, as one turn leaves it to the next. The shortcuts (quick, ahead, staged) and who writes

@@ -67,20 +67,25 @@ static __device__ void quick_take(const struct gpu_loop *g, struct block0 *b, st
 				  struct quick_reply *reply)
 {
 	struct gpu_request *r = &t->request[0];
-	bool quick, aged;
+	bool quick, aged, asks;
 
 	aged = take_batch(g, b, t);
 	quick = is_quick(g, t);
 	/* The fetching warps read the cancel word of a quick request, as soon as it is seen; but one
-	 * that waits for others may be cancelled meanwhile. */
-	if (t->needs_recheck || (aged && (!quick || g->batch_timeout_ns > CANCEL_AGE_NS))) {
+	 * that waits for others may be cancelled meanwhile. Cancel words of other small requests
+	 * cross the bus beside their payloads: to ask first would cost more than a row in vain. */
+	asks = aged && !quick && g->max_request <= QUICK_MAX;
+	if (t->needs_recheck || (aged && !asks && !quick) ||
+	    (aged && g->batch_timeout_ns > CANCEL_AGE_NS)) {
 		choose_rows(g, b, t, aged);
 		__syncwarp();
 		quick = is_quick(g, t);
+		asks = false;
 	}
 	__syncwarp();
 	if (threadIdx.x == 0) {
 		t->quick = quick;
+		t->asks = asks;
 		t->prebuilt = t->answer_now = false;
 		r->in_place = quick && may_be_in_place(g, r);
 		if (quick) {
@@ -91,12 +96,12 @@ static __device__ void quick_take(const struct gpu_loop *g, struct block0 *b, st
 			t->reply_bytes = reply->length;
 			t->bytes = r->in_place || g->model.in_place ? 0 : reply->length;
 		}
-		if (quick && !t->answer_now)
-			publish_batch(g, t, b->links);
 	}
 	__syncwarp();
-	/* The rest of the turn changes nothing of it: store it while the payload is on its way. */
+	/* The rest of the turn changes nothing of it: publish and store it while the payload is on its
+	 * way. */
 	if (quick && !t->answer_now) {
+		publish_quick(g, t, b->links);
 		store_carried(g, b, WARP);
 		if (threadIdx.x == 0)
 			t->stored = true;
@@ -165,7 +170,8 @@ static __device__ bool quick_bring(const struct agent_link *link, const struct f
 /* The other warps of block 0: fetch the announced request to where it belongs if it is quick, while
  * warp 0 takes it; nothing else lies there. True in a warp that has read another descriptor than
  * the one that was announced, or that it is cancelled. */
-static __device__ bool quick_fetch(const struct gpu_loop *g, const struct block0 *b, struct turn *t)
+static __device__ bool quick_fetch(const struct gpu_loop *g, struct block0 *b, struct turn *t,
+				   bool behind)
 {
 	const struct first_seen *a = &t->first;
 	bool last = threadIdx.x >= GPU_BLOCK - WARP, confirms, asks, fits, small;
@@ -173,7 +179,9 @@ static __device__ bool quick_fetch(const struct gpu_loop *g, const struct block0
 	const uint8_t *from;
 	uint8_t *to;
 
-	barrier_sync<BARRIER_AHEAD>();
+	if (behind)
+		post_behind(g, b, t, steps_until(t, ARRIVE_SENT));
+	await_announcement(t, behind);
 	fits = a->link != GPU_NO_LINK;
 	small = fits && a->length <= QUICK_MAX;
 	const struct agent_link *link = &b->links[fits ? a->link : 0];
@@ -225,9 +233,10 @@ enum quick_result { QUICK_DONE, QUICK_NOT, QUICK_NOT_HIT };
 
 /* Block 0: wait for a batch. QUICK_DONE: it is quick, and gathered already; so far no other thread
  * needs to know. Otherwise it is a batch, or the wait was stopped; QUICK_NOT_HIT, in some thread:
- * the payload that the helpers copied ahead is the batch's first row. */
+ * the payload that the helpers copied ahead is the batch's first row. <behind>: the batch before is
+ * still to be posted. */
 static __device__ enum quick_result quick_wait(const struct gpu_loop *g, struct block0 *b,
-					       struct turn *t)
+					       struct turn *t, bool behind)
 {
 	struct quick_reply reply = {};
 	bool differs, any_differs;
@@ -237,7 +246,8 @@ static __device__ enum quick_result quick_wait(const struct gpu_loop *g, struct 
 		if (threadIdx.x < WARP)
 			quick_take(g, b, t, &reply);
 		else
-			differs = quick_fetch(g, b, t);
+			differs = quick_fetch(g, b, t, behind);
+		behind = false;
 		any_differs = barrier_or<BARRIER_VERDICT>(differs);
 		if (!t->quick)
 			return threadIdx.x >= GPU_BLOCK - WARP && !differs && ahead_hit(t)

@@ -404,6 +404,8 @@ static __global__ void __launch_bounds__(GPU_BLOCK)
 	copy_words(&b.carried, &g.state->carried, 1);
 	if (i < g.max_batch)
 		row = s.row[i];
+	if (i == 0)
+		t.posts_behind = t.short_ahead = false;
 	__syncthreads();
 	if (i == 0 && g.state->batch.rows > 0)
 		b.carried.stats.longest_run_ns =
