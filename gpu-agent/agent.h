@@ -53,6 +53,7 @@ struct agent_options {
 	bool hugepages;
 	bool idle_sleep;
 	bool canary;       /* the model answers once before the worker registers */
+	bool batch_sizes;  /* those that the model offers; else max_batch alone */
 	const char *turns; /* file of those that run their models in turn; NULL: none */
 	int memory;        /* enum agent_memory */
 	bool may_post; /* the loop may ring an RDMA device itself, where the device allows it */

@@ -220,6 +220,8 @@ static bool add_worker(struct workers *w, const struct agent_options *o, int gpu
 			o->name, setup->model.shape.max_batch, setup->loop->batch_max);
 		agent_model_limit(&setup->model, setup->loop->batch_max);
 	}
+	if (!o->batch_sizes)
+		agent_model_keep_one_size(&setup->model);
 	snprintf(setup->name, sizeof(setup->name), "%s", o->name);
 	if (numbered && gpu >= 0)
 		agent_worker_name(setup->name, o->name, "gpu", gpu);

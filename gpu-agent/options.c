@@ -225,6 +225,9 @@ static const struct option_row rows[] = {
 	 "memory per link for requests longer than 16 KiB [0: 32, or for 4 of the longest]", 0,
 	 4096},
 	{"max-batch", OPTION_NUMBER, AT(max_batch), "N", "requests per run of the model", 1, 65536},
+	{"no-batch-sizes", OPTION_FLAG_OFF, AT(batch_sizes), NULL,
+	 "batches have one size, that of --max-batch, also of a model that offers smaller ones, "
+	 "whose graphs take memory and time to start"},
 	{"batch-timeout-us", OPTION_NUMBER, AT(batch_timeout_us), "US",
 	 "wait this long for a batch to fill [0: do not wait]", 0, 1000000},
 	{"turns", OPTION_TEXT, AT(turns), "FILE",
@@ -319,6 +322,7 @@ int agent_options_parse(int argc, char **argv, struct agent_options *o)
 		.slots = 256,
 		.max_batch = 32,
 		.canary = true,
+		.batch_sizes = true,
 		.heartbeat_ms = 20,
 		.weight = 1,
 		.memory_mb = 128,

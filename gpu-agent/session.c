@@ -26,6 +26,7 @@
 #include "dial.h"
 #include "labels.h"
 #include "lookup.h"
+#include "protocol/control.h"
 #include "protocol/worker_state.h"
 #include "rdma/roce_wire.h"
 #include "repeat.h"
@@ -114,6 +115,8 @@ struct agent_session {
 	struct agent_hello hello;
 	uint32_t max_run_ms;   /* as given, or as measured if that was more */
 	struct repeat failure; /* why it does not serve; logged at growing intervals */
+	struct repeat refusal; /* why a renewal, or its report, was refused; as <failure> */
+	bool unreported;       /* an older load balancer refused a renewal for its report */
 };
 
 static void session_start_try(struct agent_session *s);
@@ -286,8 +289,20 @@ static void session_fail_worker(struct agent_session *s, unsigned int most_ms, c
  */
 static void session_lose_connection(struct agent_session *s, const char *reason)
 {
-	s->detached = s->step == STEP_SERVING;
+	/* One that is detached stays so if this connection was lost before its agent.attach was
+	 * answered. */
+	s->detached |= s->step == STEP_SERVING;
 	session_fail(s, RETRY_MS, reason);
+}
+
+/* A line is not of the protocol. A worker that serves goes on: the connection is bad, or the
+ * load balancer's control thread, and the next agent.attach tells. */
+static void session_refuse_line(struct agent_session *s, const char *reason)
+{
+	if (s->step == STEP_SERVING)
+		session_lose_connection(s, reason);
+	else
+		session_fail(s, REFUSED_MS, reason);
 }
 
 /* --- sending -------------------------------------------------------------------------------- */
@@ -300,7 +315,7 @@ static void send_request(struct agent_session *s, const char *method, json_t *pa
 
 	json_decref(message);
 	if (text == NULL)
-		return session_fail(s, RETRY_MS, "no memory for a request");
+		return session_lose_connection(s, "no memory for a request");
 	evbuffer_add_printf(bufferevent_get_output(s->connection), "%s\n", text);
 	free(text);
 }
@@ -409,6 +424,7 @@ static void take_hello(struct agent_session *s, json_t *result)
 	s->hello.retry_count = retry;
 	s->hello.describe = json_is_true(json_object_get(result, "describe"));
 	s->hello.report = json_is_true(json_object_get(result, "report"));
+	s->unreported = false;
 	s->worker = agent_worker_create(s->setup, &s->hello, why, sizeof(why));
 	if (s->worker == NULL && why[0] != '\0') {
 		snprintf(reason, sizeof(reason), "cannot create %d rings of %u slots: %s", lcores,
@@ -564,6 +580,54 @@ static void take_state(struct agent_session *s, json_t *params)
 	}
 }
 
+static void log_refusal(struct agent_session *s, const char *what, const char *why)
+{
+	if (repeat_is_due(&s->refusal, why, clock_now_ms()))
+		LOG(WARNING, "worker=%s %s=\"%s\" times=%lu: it serves on", s->setup->name, what,
+		    why, (unsigned long)s->refusal.times);
+}
+
+/* The answer to agent.renew or agent.drain. */
+static void take_renewed(struct agent_session *s, const json_t *result)
+{
+	const char *refused = json_string_value(json_object_get(result, "refused"));
+
+	s->unanswered = 0;
+	if (refused != NULL)
+		log_refusal(s, "report_refused", refused);
+}
+
+/*
+ * An error in answer to agent.renew or agent.drain. True if the worker serves on: the load balancer
+ * has no memory just now, or is an older one that refuses a renewal for its report, and gets none
+ * from now on. All others say that it does not have the worker.
+ */
+static bool survive_error(struct agent_session *s, json_int_t code, const char *text)
+{
+	if (s->step != STEP_SERVING ||
+	    (code != CONTROL_ERROR_PARAMS && code != CONTROL_ERROR_INTERNAL))
+		return false;
+	s->unanswered = 0;
+	s->unreported |= code == CONTROL_ERROR_PARAMS;
+	log_refusal(s, code == CONTROL_ERROR_PARAMS ? "report_refused" : "not_renewed", text);
+	return true;
+}
+
+static void take_error(struct agent_session *s, json_t *error)
+{
+	const char *text = "no reason given";
+	json_int_t code = 0;
+	char reason[512];
+
+	json_unpack(error, "{s?I, s?s}", "code", &code, "message", &text);
+	if (survive_error(s, code, text))
+		return;
+	if (s->step == STEP_ATTACH && code != CONTROL_ERROR_INTERNAL)
+		return register_again(s, text);
+	snprintf(reason, sizeof(reason), "refused by the load balancer: %s", text);
+	session_fail(s, REFUSED_MS, reason);
+}
+
 static void take_result(struct agent_session *s, json_t *result)
 {
 	switch (s->step) {
@@ -575,38 +639,28 @@ static void take_result(struct agent_session *s, json_t *result)
 		return take_registration(s, result);
 	case STEP_READY:
 		return take_ready(s);
-	default: /* the answer to agent.renew or agent.drain */
-		s->unanswered = 0;
+	default:
+		return take_renewed(s, result);
 	}
 }
 
 static void take_line(struct agent_session *s, const char *line, size_t length)
 {
 	json_t *message = json_loadb(line, length, 0, NULL), *error, *result;
-	const char *text = "no reason given", *method = "";
-	char reason[512];
+	const char *method = "";
 
 	if (message == NULL)
-		return session_fail(s, REFUSED_MS,
-				    "the load balancer sent a line that is not JSON; is "
-				    "--lb its port for agents?");
+		return session_refuse_line(s, "the load balancer sent a line that is not JSON; is "
+					      "--lb its port for agents?");
 	error = json_object_get(message, "error");
 	result = json_object_get(message, "result");
 	json_unpack(message, "{s?s}", "method", &method);
-	if (error != NULL) {
-		json_unpack(error, "{s:s}", "message", &text);
-		if (s->step == STEP_ATTACH) {
-			register_again(s, text);
-			json_decref(message);
-			return;
-		}
-		snprintf(reason, sizeof(reason), "refused by the load balancer: %s", text);
-		session_fail(s, REFUSED_MS, reason);
-	} else if (strcmp(method, "worker.state") == 0) {
+	if (error != NULL)
+		take_error(s, error);
+	else if (strcmp(method, "worker.state") == 0)
 		take_state(s, json_object_get(message, "params"));
-	} else if (result != NULL) {
+	else if (result != NULL)
 		take_result(s, result);
-	}
 	json_decref(message);
 }
 
@@ -624,9 +678,9 @@ static void session_on_read(struct bufferevent *connection, void *context)
 		free(line);
 	}
 	if (s->connection == connection && evbuffer_get_length(input) > LINE_MAX_LEN)
-		session_fail(s, REFUSED_MS,
-			     "the load balancer sent a line longer than 64 KiB; is --lb its port "
-			     "for agents?");
+		session_refuse_line(s,
+				    "the load balancer sent a line longer than 64 KiB; is --lb its "
+				    "port for agents?");
 }
 
 static void session_on_event(struct bufferevent *connection, short what, void *context);
@@ -777,7 +831,7 @@ static void send_renewal(struct agent_session *s)
 	json_t *params = json_object();
 	struct agent_loop_stats stats;
 
-	if (s->hello.report) {
+	if (s->hello.report && !s->unreported) {
 		agent_worker_stats_read(s->worker, &stats);
 		json_object_set_new(params, "report",
 				    report_json(&stats, &s->setup->model.buckets,

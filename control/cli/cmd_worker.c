@@ -223,7 +223,9 @@ static int conclude(const struct cli *cli, const json_t *result, char *text, siz
 		return 0;
 	}
 	if (!json_is_true(json_object_get(worker, "drain"))) {
-		snprintf(text, size, "%s, as it was resumed meanwhile", state_name(result));
+		snprintf(text, size, "%s, as it was resumed meanwhile%s", state_name(result),
+			 cli->more != NULL && cli->more[0] != NULL ? ", or its successor is gone"
+								   : "");
 		return EXIT_NOT_DRAINED;
 	}
 	if (cli->no_wait) {
@@ -251,9 +253,10 @@ static const char *whereabouts(const json_t *result)
 								 : "not registered";
 }
 
-int cli_workers_drain(struct cli *cli)
+/* Wait until the worker is drained, and print how that ended. Takes over <result>, the reply to the
+ * call that began the drain. Returns the exit status, 1 for NULL. */
+static int finish_drain(struct cli *cli, json_t *result)
 {
-	json_t *result = cli_call(cli, "workers.drain", setting_params(cli));
 	char text[128] = "not registered; drained when it is";
 	int status = 0;
 
@@ -274,63 +277,63 @@ int cli_workers_drain(struct cli *cli)
 	return status;
 }
 
-/* Ask for the worker <name> without complaint: it may be about to register. NULL: there is none. */
-static json_t *find_worker(const struct cli *cli, const char *name)
+int cli_workers_drain(struct cli *cli)
 {
-	char error[512];
-	int code = 0;
-
-	return control_client_call(cli->client, "workers.show", json_pack("{s:s}", "name", name),
-				   &code, error, sizeof(error));
+	return finish_drain(cli, cli_call(cli, "workers.drain", setting_params(cli)));
 }
 
-/* Wait until the worker <name> is active. True if it is, and has the model of <old>; else after an
- * error message. */
-static bool await_successor(struct cli *cli, const json_t *old, const char *name)
+/*
+ * One try to replace the worker by <successor>. NULL after an error message. A load balancer that
+ * does not know the method is not asked to drain instead: it could not see whether the successor
+ * still serves then.
+ */
+static json_t *try_replace(struct cli *cli, const char *successor)
+{
+	json_t *params = json_pack("{s:s, s:s}", "name", cli->name, "successor", successor);
+	char error[512];
+	int code = 0;
+	json_t *result = control_client_call(cli->client, "workers.replace", params, &code, error,
+					     sizeof(error));
+
+	if (result == NULL && code == CONTROL_ERROR_METHOD)
+		cli_error(
+			"this doorbell-lb is older than the command, and cannot replace in one "
+			"step; update it, or run 'doorbell workers drain %s' while '%s' is active",
+			cli->name, successor);
+	else if (result == NULL)
+		cli_daemon_error(error);
+	return result;
+}
+
+/* Try until the successor serves. Returns the reply of the try that drained the worker; NULL after
+ * an error message. */
+static json_t *replace_in_time(struct cli *cli, const char *successor)
 {
 	uint64_t end = clock_now_ms() + 1000 * (cli->timeout_s ? cli->timeout_s : DRAIN_TIMEOUT_S);
-	const char *model = json_string_value(cli_member(old, "worker.model"));
-	char state[32] = "not registered", text[256];
+	json_t *result = try_replace(cli, successor);
+	const char *waits;
 
-	while (clock_now_ms() < end) {
-		json_t *now = find_worker(cli, name);
-		const char *its = json_string_value(cli_member(now, "worker.model"));
-
-		snprintf(state, sizeof(state), "%s",
-			 now != NULL ? state_name(now) : "not registered");
-		if (now != NULL && (its == NULL || model == NULL || strcmp(its, model) != 0)) {
-			snprintf(text, sizeof(text),
-				 "worker '%s' has model '%s', and '%s' has '%s'", name,
-				 its != NULL ? its : "?", cli->name, model != NULL ? model : "?");
-			json_decref(now);
-			cli_daemon_error(text);
-			return false;
+	while ((waits = json_string_value(json_object_get(result, "waits"))) != NULL) {
+		if (clock_now_ms() >= end) {
+			cli_error("%s; '%s' goes on", waits, cli->name);
+			json_decref(result);
+			return NULL;
 		}
-		json_decref(now);
-		if (control_state_find(state) == CONTROL_STATE_ACTIVE)
-			return true;
+		json_decref(result);
 		control_client_wait(cli->client, DRAIN_POLL_MS);
+		result = try_replace(cli, successor);
 	}
-	snprintf(text, sizeof(text), "worker '%s' is %s; '%s' goes on", name, state, cli->name);
-	cli_daemon_error(text);
-	return false;
+	return result;
 }
 
 int cli_workers_replace(struct cli *cli)
 {
 	const char *successor = cli->more[0];
-	json_t *old;
-	bool ready;
 
 	if (cli->more[1] != NULL || strcmp(successor, cli->name) == 0)
 		return cli_usage_error("workers replace: give two workers, the old one and the new "
 				       "one");
-	old = cli_call(cli, "workers.show", json_pack("{s:s}", "name", cli->name));
-	if (old == NULL)
-		return 1;
-	ready = await_successor(cli, old, successor);
-	json_decref(old);
-	return ready ? cli_workers_drain(cli) : 1;
+	return finish_drain(cli, replace_in_time(cli, successor));
 }
 
 static int set_one(struct cli *cli, const char *method, json_t *params, const char *what)

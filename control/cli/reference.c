@@ -91,10 +91,12 @@ const struct cli_about cli_abouts[] = {
 	 "While both serve, a request is answered by one of them; when the command ends with 0, "
 	 "OLD\n"
 	 "answers none any more, and its agent can be stopped.\n"
-	 "OLD goes on as it is, and the exit status is 1, if NEW has another model, or is not "
-	 "active\n"
-	 "within\n"
-	 ".Fl -timeout .\n"},
+	 "OLD goes on as it is, and the exit status is 1, if NEW has another model, is drained\n"
+	 "itself, or is not active within\n"
+	 ".Fl -timeout .\n"
+	 "The load balancer looks at NEW and drains OLD in one step: of two replacements that are\n"
+	 "each other's, one is made.\n"
+	 "If NEW goes before OLD has answered all, OLD serves again, and the exit status is 3.\n"},
 	{"workers resume", "Let a drained worker take requests again.\n"},
 	{"workers settings",
 	 "What operators set, by the workers' names, also for workers that are not there:\n"
@@ -197,6 +199,10 @@ const struct cli_about cli_abouts[] = {
 	 "Bytes that vary are -; where the first dimension is a batch, they are of one row.\n"},
 	{"stats", "Counters of each data-plane core, the cycles that each stage of the walk takes\n"
 		  "per item, the flow tables, and what was dropped for which reason.\n"
+		  "An item is a packet, a request or a reply; of EGRESS also a TCP segment to a\n"
+		  "client, of HOUSEKEEPING a round, a flow that ended or a connection that was\n"
+		  "visited.\n"
+		  "Polls that find nothing count for no stage.\n"
 		  "Of the flow tables, NEW/S counts the new flows of the last second, LOAD is the\n"
 		  "share of the table that is taken, LAG how late flows are ended, and TOO FAST\n"
 		  "counts new flows of sources that opened too many at a time.\n"},

@@ -14,22 +14,45 @@
 #define ANSWER_TIMEOUT_S 10
 
 struct control_client {
-	int fd;   /* for sending */
-	FILE *in; /* the same socket, for reading lines */
+	int fd;
+	FILE *in; /* lines from <fd>, which it closes */
 	json_int_t id;
 	char *line; /* getline()'s buffer */
 	size_t line_size;
 };
 
+/*
+ * A read that has a time limit ends with EINTR at SIGCONT, even without a handler: when a program
+ * that the terminal halted goes on. It has missed nothing, and reads again.
+ */
+static ssize_t client_read_on(void *cookie, char *buf, size_t n)
+{
+	const struct control_client *client = cookie;
+	ssize_t got;
+
+	do {
+		got = read(client->fd, buf, n);
+	} while (got < 0 && errno == EINTR);
+	return got;
+}
+
+static int client_hang_up(void *cookie)
+{
+	const struct control_client *client = cookie;
+
+	return close(client->fd);
+}
+
 struct control_client *control_client_wrap(int fd, char *error, size_t error_size)
 {
+	const cookie_io_functions_t reading = {.read = client_read_on, .close = client_hang_up};
 	const struct timeval timeout = {.tv_sec = ANSWER_TIMEOUT_S};
 	struct control_client *client = calloc(1, sizeof(*client));
 
 	if (client == NULL)
 		goto failed;
 	client->fd = fd;
-	client->in = fdopen(fd, "r");
+	client->in = fopencookie(client, "r", reading);
 	if (client->in == NULL)
 		goto failed;
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));

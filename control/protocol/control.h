@@ -17,6 +17,7 @@
  *   workers.show   {name}                                   -> {worker}
  *   workers.drain  {name, absent?}                          -> {worker, setting}
  *   workers.resume {name, absent?}                          -> {worker, setting}
+ *   workers.replace {name, successor}                       -> {worker, setting} or {waits}
  *   workers.assign {name, services: [name, ...]}            -> {worker}
  *   workers.release {name, services: [name, ...]}           -> {worker}
  *   workers.table  {}                                       -> {workers: [...]}
@@ -29,6 +30,11 @@
  *                  has the name; lost is then how many requests the last one had when it went. A
  *                  name that is neither registered nor has a setting needs absent: true. Weight 0
  *                  is the agent's own; forget removes all settings of a name.
+ *                  replace drains the worker <name> if <successor> is active at that moment. Else
+ *                  nothing changes, and waits is a sentence on what to wait for before the next
+ *                  call. An error: it cannot succeed as things are. If the successor goes before
+ *                  the worker is drained, the worker is resumed. Load balancers that do not know
+ *                  the method cannot check and drain in one step.
  *   models.list    {}                                       -> {models: [...]}
  *   models.show    {name}                                   -> {model}
  *   services.list  {}                                       -> {services: [...]}
@@ -91,7 +97,8 @@
  *                   links: [{lcore, qpn, psn, reply_rkey, reply_address, reply_stride, chunk}]}
  *   agent.ready    {}                                       -> {}
  *   agent.drain    {}                                       -> {}
- *   agent.renew    {report?: {batches: [{rows, batches, run_us}], gpu?: {...}}} -> {lease_ms}
+ *   agent.renew    {report?: {batches: [{rows, batches, run_us}], gpu?: {...}}}
+ *                                                           -> {lease_ms, refused?}
  *   agent.attach   {version, name, instance, worker, generation} -> {lease_ms, state}
  *   worker.state   notification to the agent: {state, reason}; state is one of joining, active,
  *                  draining, drained, gone
@@ -110,7 +117,10 @@
  * A report says what the worker has done (workers/report.h): batches by their size, 8 at most, with
  * the model's run time of all of them, and its GPU: utilization, memory_used, memory_total,
  * temperature, power_mw, ecc_corrected, ecc_uncorrected, xids, each an integer or left out, and
- * notice. An agent sends it if the answer to its hello has report: true.
+ * notice. An agent sends it if the answer to its hello has report: true. A wrong report is not
+ * kept, and refused says why; the lease is renewed. (Load balancers of before 2026-11-26 refuse the
+ * renewal with CONTROL_ERROR_PARAMS.) An agent that serves goes on after that, and after
+ * CONTROL_ERROR_INTERNAL; any other error says that the load balancer does not have its worker.
  *
  * One connection owns at most one worker. An agent is disconnected unless it sends a message within
  * CONTROL_HELLO_S of connecting, and registers within CONTROL_REGISTER_S of its hello (or of losing

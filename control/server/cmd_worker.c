@@ -14,6 +14,15 @@ static const struct control_param query_params[] = {
 	{CONTROL_PARAM(worker_query, name), CONTROL_TEXT, .required = true},
 };
 
+struct replace_query {
+	char name[WORKER_NAME_MAX], successor[WORKER_NAME_MAX];
+};
+
+static const struct control_param replace_params[] = {
+	{CONTROL_PARAM(replace_query, name), CONTROL_TEXT, .required = true},
+	{CONTROL_PARAM(replace_query, successor), CONTROL_TEXT, .required = true},
+};
+
 /* An operator's setting for a name; a worker of that name need not be registered yet. */
 struct setting_query {
 	char name[WORKER_NAME_MAX];
@@ -89,6 +98,17 @@ json_t *control_workers_list(struct control_call *call)
 	return control_workers_write(call, write_list_row);
 }
 
+/* The worker <name>; NULL after control_fail(). */
+static struct worker *registered_worker(struct control_call *call, const char *name)
+{
+	struct worker *worker = workers_find(lb_pool(call->c->lb), name);
+
+	if (worker == NULL)
+		control_fail(call, CONTROL_ERROR_NOT_FOUND,
+			     "no worker '%s'; workers.list has them all", name);
+	return worker;
+}
+
 json_t *control_workers_show(struct control_call *call)
 {
 	const struct worker *worker;
@@ -97,11 +117,8 @@ json_t *control_workers_show(struct control_call *call)
 	if (!control_params_read(call, "params", call->params, query_params,
 				 CONTROL_COUNT_OF(query_params), &q))
 		return NULL;
-	worker = workers_find(lb_pool(call->c->lb), q.name);
-	if (worker == NULL)
-		return control_fail(call, CONTROL_ERROR_NOT_FOUND,
-				    "no worker '%s'; workers.list has them all", q.name);
-	return control_worker_page(call, worker);
+	worker = registered_worker(call, q.name);
+	return worker != NULL ? control_worker_page(call, worker) : NULL;
 }
 
 /* --- what operators set ----------------------------------------------------------------------- */
@@ -213,6 +230,62 @@ json_t *control_workers_drain(struct control_call *call)
 json_t *control_workers_resume(struct control_call *call)
 {
 	return set_drain(call, false);
+}
+
+/* False after control_fail() if <successor> can never take the place of <old> as things are. */
+static bool may_succeed(struct control_call *call, const struct worker *old, const char *successor)
+{
+	const struct worker *worker = workers_find(lb_pool(call->c->lb), successor);
+	const struct worker_setting *setting =
+		workers_settings_find(lb_settings(call->c->lb), successor);
+	const char *name = old->spec.name;
+
+	if (strcmp(name, successor) == 0)
+		control_fail(call, CONTROL_ERROR_PARAMS,
+			     "params.successor: '%s' is the worker to be replaced; give another",
+			     name);
+	else if (worker != NULL && strcmp(worker->spec.model, old->spec.model) != 0)
+		control_fail(call, CONTROL_ERROR_STATE,
+			     "worker '%s' has model '%s', and '%s' has '%s'", successor,
+			     worker->spec.model, name, old->spec.model);
+	else if (setting != NULL && setting->drain)
+		control_fail(call, CONTROL_ERROR_STATE,
+			     "worker '%s' is drained by an operator or was replaced, so '%s' goes "
+			     "on; doorbell workers resume %s lets it serve",
+			     successor, name, successor);
+	else
+		return true;
+	return false;
+}
+
+/*
+ * Look whether the successor is active, and drain the other: one step, as only this thread changes
+ * either. Of two replacements that are each other's, the second finds its successor drained.
+ */
+json_t *control_workers_replace(struct control_call *call)
+{
+	struct lb *lb = call->c->lb;
+	const struct worker *successor;
+	struct replace_query q;
+	char error[512] = "";
+	struct worker *old;
+	int ret;
+
+	if (!control_params_read(call, "params", call->params, replace_params,
+				 CONTROL_COUNT_OF(replace_params), &q))
+		return NULL;
+	old = registered_worker(call, q.name);
+	if (old == NULL || !may_succeed(call, old, q.successor))
+		return NULL;
+	successor = workers_find(lb_pool(lb), q.successor);
+	if (successor == NULL || successor->state != WORKER_ACTIVE) {
+		snprintf(error, sizeof(error), "worker '%s' is %s", q.successor,
+			 successor != NULL ? control_worker_state_name(lb, successor)
+					   : "not registered");
+		return json_pack("{s:o}", "waits", control_text(error));
+	}
+	ret = lb_settings_replace(lb, old, successor, error, sizeof(error));
+	return changed(call, q.name, ret, error);
 }
 
 json_t *control_workers_set(struct control_call *call)

@@ -122,19 +122,25 @@ json_t *control_agent_renew(struct control_call *call)
 	struct control_connection *c = call->c;
 	struct worker_report report;
 	struct renew_query q = {0};
+	json_t *result;
+	bool refused;
 
 	if (!control_params_read(call, "params", call->params, renew_params,
-				 CONTROL_COUNT_OF(renew_params), &q) ||
-	    (q.report != NULL && !lease_read_report(call, q.report, &report)))
+				 CONTROL_COUNT_OF(renew_params), &q))
 		return NULL;
 	if (c->worker == NULL)
 		return control_fail(call, CONTROL_ERROR_STATE,
 				    "this connection has no worker; call agent.register first");
-	if (q.report != NULL)
+	/* The lease does not depend on what is only shown. */
+	refused = q.report != NULL && !lease_read_report(call, q.report, &report);
+	if (q.report != NULL && !refused)
 		lease_keep_report(c->worker, &report);
 	c->renewed = true;
 	lb_worker_control_back(c->lb, c->worker);
-	return json_pack("{s:I}", "lease_ms", (json_int_t)c->lease_ms);
+	result = json_pack("{s:I}", "lease_ms", (json_int_t)c->lease_ms);
+	if (refused)
+		json_object_set_new(result, "refused", control_text(call->message));
+	return result;
 }
 
 void control_lease_end(struct control_connection *c)

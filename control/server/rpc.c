@@ -28,6 +28,7 @@ static const struct method {
 	{"workers.list", READERS, control_workers_list},
 	{"workers.show", READERS, control_workers_show},
 	{"workers.drain", OPERATORS, control_workers_drain},
+	{"workers.replace", OPERATORS, control_workers_replace},
 	{"workers.assign", OPERATORS, control_workers_assign},
 	{"workers.release", OPERATORS, control_workers_release},
 	{"workers.table", READERS, control_workers_table},

@@ -139,6 +139,7 @@ typedef json_t *control_handler(struct control_call *call);
 
 control_handler control_flows_list, control_flows_show, control_flows_count, control_flows_top;
 control_handler control_workers_list, control_workers_show, control_workers_drain;
+control_handler control_workers_replace;
 control_handler control_workers_assign, control_workers_release, control_workers_table;
 control_handler control_workers_refused;
 control_handler control_workers_set, control_workers_resume, control_workers_forget,

@@ -122,7 +122,7 @@ static uint64_t window_sum(const uint64_t *values, unsigned int n)
 	return all;
 }
 
-/* The share of busy time. An lcore that finds nothing charges no stage. */
+/* The share of busy time. An lcore that finds nothing charges no stage (lb/walk/loop.c). */
 static double busy_share(const struct window *w, const struct lb_lcore_stats *now,
 			 const struct lb_lcore_stats *was)
 {

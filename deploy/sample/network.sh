@@ -42,7 +42,7 @@ up() {
     done
     trap 'status=$?; [ $status -eq 0 ] || down' EXIT
     topology_up doorbell 3
-    rmdir "$dir"
+    remove_folder "$dir"
     echo "made the namespaces ${namespaces[*]/#/doorbell-}"
 }
 

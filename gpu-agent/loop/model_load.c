@@ -190,6 +190,11 @@ void agent_model_limit(struct loaded_model *m, uint32_t max_batch)
 	agent_buckets_cut(&m->buckets, max_batch);
 }
 
+void agent_model_keep_one_size(struct loaded_model *m)
+{
+	m->buckets = (struct agent_buckets){.n = 1, .rows = {m->shape.max_batch}};
+}
+
 void agent_model_unload(struct loaded_model *m)
 {
 	if (m->model == NULL)

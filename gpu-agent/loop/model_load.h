@@ -54,6 +54,8 @@ int agent_model_open(struct loaded_model *m, const struct agent_model *model, co
 		     uint32_t max_batch, char *error, size_t size);
 /* Batches have <max_batch> rows at most from now on. */
 void agent_model_limit(struct loaded_model *m, uint32_t max_batch);
+/* All batches run at the size of the largest one, whatever the model offers. */
+void agent_model_keep_one_size(struct loaded_model *m);
 /* Close the model and unload its plug-in. */
 void agent_model_unload(struct loaded_model *m);
 

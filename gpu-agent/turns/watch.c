@@ -6,12 +6,21 @@
 
 #include "runtime/clock.h"
 
-static void watch_look(struct watched *r, uint64_t now)
+static void watch_look(struct watched *r)
 {
+	uint64_t to = r->to, now;
+
 	/* A ring holds no more, as nothing is taken from it. */
-	while (r->to - r->from < r->slots &&
-	       __atomic_load_n(&r->descriptors[r->to & (r->slots - 1)].sequence,
-			       __ATOMIC_RELAXED) == r->to + 1)
+	while (to - r->from < r->slots &&
+	       __atomic_load_n(&r->descriptors[to & (r->slots - 1)].sequence, __ATOMIC_RELAXED) ==
+		       to + 1)
+		to++;
+	if (to == r->to)
+		return;
+	/* Read after all of them were seen: this thread may be halted before it looks, and a
+	 * request that comes meanwhile would seem to have waited for as long. */
+	now = clock_now_ns();
+	while (r->to < to)
 		r->since_ns[r->to++ & (r->slots - 1)] = now;
 }
 
@@ -26,7 +35,7 @@ static void *watch_thread(void *argument)
 					       (long)(next % 1000000000)};
 
 		for (unsigned int i = 0; w->looks && i < w->n; i++)
-			watch_look(&w->ring[i], now);
+			watch_look(&w->ring[i]);
 		if (w->looks)
 			pthread_cond_timedwait(&w->woken, &w->lock, &until);
 		else

@@ -406,20 +406,23 @@ static void connections_widen(struct edge *e)
 	}
 }
 
-bool edge_resume(struct lcore *lc)
+bool edge_resume(struct lcore *lc, unsigned int *visits)
 {
 	struct edge *e = lc->edge;
 
 	edge_begin_turn(e);
-	edge_run_timers(e);
+	*visits += edge_run_timers(e);
+	*visits += !TAILQ_EMPTY(&e->stalled) + !TAILQ_EMPTY(&e->turns) + !TAILQ_EMPTY(&e->rows);
 	if (e->n_wait > 0)
 		connections_expire_waits(e);
-	if (unlikely(edge_next_rewrite(e) != NULL))
+	if (unlikely(edge_next_rewrite(e) != NULL)) {
 		edge_resume_rewrites(e);
+		++*visits;
+	}
 	if (unlikely(!TAILQ_EMPTY(&e->rows)))
 		edge_rows_run(e);
 	if (unlikely(e->tls != NULL))
-		edge_tls_resume(e);
+		*visits += edge_tls_resume(e);
 	edge_resume_stalled(e);
 	connections_widen(e);
 	return lc->burst.n > 0 || e->n_cancels > 0;

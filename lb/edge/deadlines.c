@@ -123,7 +123,7 @@ static unsigned int deadlines_run_soon(struct edge *e, struct edge_busy_list *li
 	return left;
 }
 
-void edge_run_timers(struct edge *e)
+unsigned int edge_run_timers(struct edge *e)
 {
 	unsigned int left = DEADLINES_BUDGET, n;
 	uint32_t number[DEADLINES_TOGETHER];
@@ -143,8 +143,9 @@ void edge_run_timers(struct edge *e)
 		for (unsigned int i = 0; i < n; i++)
 			deadlines_visit(e, &e->connection[number[i]]);
 		if (n < DEADLINES_TOGETHER)
-			return;
+			return DEADLINES_BUDGET - left + n;
 	}
+	return DEADLINES_BUDGET - left;
 }
 
 /* ms until a connection of those lists is looked at, <most> at most. */

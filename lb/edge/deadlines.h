@@ -9,7 +9,7 @@
 void edge_set_timer(struct edge *e, const struct edge_connection *c, uint32_t ms);
 /* It is on no list of deadlines that are seldom reached any more. */
 void edge_leave_soon(struct edge_busy *b);
-/* Looks at those whose time has come. */
-void edge_run_timers(struct edge *e);
+/* Looks at those whose time has come. Returns how many. */
+unsigned int edge_run_timers(struct edge *e);
 
 #endif

@@ -42,9 +42,10 @@ void edge_prefetch(const struct lcore *lc, struct flow *const flow[], unsigned i
 
 /*
  * Timers, and connections that had to wait: they may make requests, too, which the walk sends.
- * Returns true as long as there is more to do in this turn.
+ * Returns true as long as there is more to do in this turn. <*visits> grows by the connections that
+ * were visited: none, if there was nothing to do.
  */
-bool edge_resume(struct lcore *lc);
+bool edge_resume(struct lcore *lc, unsigned int *visits);
 
 /* The next request that its client cancelled; false: none. */
 bool edge_take_cancel(struct lcore *lc, uint64_t *handle, uint16_t *service, uint64_t *tag);
@@ -78,8 +79,9 @@ void edge_place(struct lcore *lc, const struct edge_wanting *at, struct link *li
 /* It ends with a notice, enum lb_notice. */
 void edge_refuse_wanting(struct lcore *lc, const struct edge_wanting *at, uint8_t notice,
 			 enum lb_drop reason);
-/* Write the bytes that came for requests with places; announce those that are complete. */
-void edge_write(struct lcore *lc);
+/* Write the bytes that came for requests with places; announce those that are complete. Returns how
+ * many there were of both. */
+unsigned int edge_write(struct lcore *lc);
 /* The link was detached: its places are lost. */
 void edge_lose_link(struct lcore *lc, const struct link *link);
 /* The worker of this announced request is lost: it wants a place again, unless it has been sent

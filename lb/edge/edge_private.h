@@ -422,7 +422,8 @@ struct edge {
 	uint32_t date_second; /* of the lcore's clock, when the date was written */
 	bool dated;
 	struct rte_mbuf *grave[EDGE_GRAVES]; /* chains that are freed some packets at a time */
-	uint32_t n_graves;
+	uint32_t n_graves;                   /* more than 0 while there is anything to free */
+	struct rte_mbuf *more_graves;        /* those for which there was no place: see ending.c */
 	bool goes_on; /* the next turn follows at once: this one had no time for all that is due */
 	bool text_owed; /* those that wait had no text in this turn, and have that of the next */
 	bool text_used;            /* in this turn some may have been read or written */
@@ -893,8 +894,9 @@ void edge_tls_end(struct edge *e, struct edge_busy *b);
 bool edge_tls_is_busy(const struct edge_busy *b);
 /* Reads what came in order, as far as may be. */
 void edge_tls_read(struct edge *e, struct edge_connection *c);
-/* Those that have to go on do; what came back from the helper is taken. */
-void edge_tls_resume(struct edge *e);
+/* Those that have to go on do; what came back from the helper is taken. Returns how many of both.
+ */
+unsigned int edge_tls_resume(struct edge *e);
 /* Once per ms: handshakes that take too long end. */
 void edge_tls_housekeeping(struct edge *e);
 /* A turn is over: as much may be read and written in the next one. */

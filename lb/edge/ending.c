@@ -21,16 +21,44 @@ static struct rte_mbuf *ending_free(struct rte_mbuf *m, uint32_t *packets)
 	return m;
 }
 
+/*
+ * All graves are taken: the chain waits in a list whose links are in the chains' first packets, in
+ * the member that only a packet to be sent needs. A packet that something else refers to, too,
+ * cannot have one: to give up our reference costs little, and there are no more of them than
+ * windows and ports hold.
+ */
+static void ending_bury_more(struct edge *e, struct rte_mbuf *m)
+{
+	uint32_t one = 1;
+
+	for (; m != NULL && rte_mbuf_refcnt_read(m) > 1; one = 1)
+		m = ending_free(m, &one);
+	if (m == NULL)
+		return;
+	m->tx_offload = (uintptr_t)e->more_graves;
+	e->more_graves = m;
+}
+
 void edge_bury(struct edge *e, struct rte_mbuf *m)
 {
 	uint32_t packets = ENDING_AT_ONCE;
 
 	m = ending_free(m, &packets);
-	packets = UINT32_MAX;
-	if (m != NULL && e->n_graves == EDGE_GRAVES)
-		m = ending_free(m, &packets);
-	if (m != NULL)
-		e->grave[e->n_graves++] = m;
+	if (m == NULL)
+		return;
+	if (unlikely(e->n_graves == EDGE_GRAVES))
+		return ending_bury_more(e, m);
+	e->grave[e->n_graves++] = m;
+}
+
+/* One of those without a place has one now. */
+static void ending_bury_again(struct edge *e)
+{
+	struct rte_mbuf *m = e->more_graves;
+
+	e->more_graves = (struct rte_mbuf *)(uintptr_t)m->tx_offload;
+	m->tx_offload = 0;
+	e->grave[e->n_graves++] = m;
 }
 
 void edge_free_buried(struct edge *e, uint32_t packets)
@@ -40,6 +68,8 @@ void edge_free_buried(struct edge *e, uint32_t packets)
 
 		*last = ending_free(*last, &packets);
 		e->n_graves -= *last == NULL;
+		if (unlikely(e->n_graves == 0 && e->more_graves != NULL))
+			ending_bury_again(e);
 	}
 }
 

@@ -431,17 +431,19 @@ static bool large_announce_late(struct edge *e, struct edge_large *l)
 	return rc == 0 || rc == -EPIPE;
 }
 
-/* Those that wait, where their workers have answered meanwhile. */
-static void large_announce_ready(struct edge *e)
+/* Those that wait, where their workers have answered meanwhile. Returns how many. */
+static unsigned int large_announce_ready(struct edge *e)
 {
 	struct link *link = TAILQ_FIRST(&e->ready), *next;
+	unsigned int n = 0;
 
 	for (; link != NULL; link = next) {
 		next = TAILQ_NEXT(link, ready_entry);
 		while (link->n_ready > 0 && large_may_go(e, link) &&
 		       large_announce_late(e, TAILQ_FIRST(&link->ready)))
-			;
+			n++;
 	}
+	return n;
 }
 
 /* Is <next>, which may be NULL, written to the same link, so that one acknowledgement is for both?
@@ -451,20 +453,21 @@ static bool large_is_followed(const struct edge_large *l, const struct edge_larg
 	return next != NULL && next->link == l->link && !STAILQ_EMPTY(&next->parts);
 }
 
-void edge_write(struct lcore *lc)
+unsigned int edge_write(struct lcore *lc)
 {
 	struct edge *e = lc->edge;
+	unsigned int handled = large_announce_ready(e);
 
-	large_announce_ready(e);
 	/* Those that have to wait for room join the end again. One that fails may end others of its
 	 * connection. */
-	for (uint32_t n = e->n_writing; n > 0 && !TAILQ_EMPTY(&e->writing); n--) {
+	for (uint32_t n = e->n_writing; n > 0 && !TAILQ_EMPTY(&e->writing); n--, handled++) {
 		struct edge_large *l = TAILQ_FIRST(&e->writing);
 
 		large_touch_no_more(e, l);
 		if (!large_write(e, l, n > 1 && large_is_followed(l, TAILQ_FIRST(&e->writing))))
 			edge_large_touch(e, l);
 	}
+	return handled;
 }
 
 /* --- the walk's side ----------------------------------------------------------------------------

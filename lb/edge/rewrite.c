@@ -459,12 +459,16 @@ static int rewrite_step(struct edge *e, struct edge_rewrite *w)
 	struct stream_rewritten done;
 	uint8_t text[REWRITE_ROOM];
 	const uint8_t *bytes;
-	uint32_t n = rewrite_bytes(w, &bytes);
+	uint32_t n = rewrite_bytes(w, &bytes), looked;
+	int32_t left = e->kserve->text_left;
 
 	n = RTE_MIN(n, rewrite_most(e));
 	done = p->framing->rewrite((struct stream *)&p->stream, &w->reply, bytes, n, text,
 				   sizeof(text));
-	edge_work(e, &e->write_left, done.length + REWRITE_CALL_WORK);
+	/* Looking at the reply is work of writing, too: reading keeps its part of the turn. */
+	looked = (uint32_t)(left - e->kserve->text_left);
+	e->kserve->text_left = left;
+	edge_work(e, &e->write_left, done.length + looked + REWRITE_CALL_WORK);
 	if (!rewrite_append(e, w, text, done.length))
 		return -ENOMEM;
 	if (w->text != NULL && w->text->nb_segs > RTE_MIN(e->share, REWRITE_PACKETS)) {

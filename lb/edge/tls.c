@@ -470,11 +470,12 @@ static void tls_came_back(struct edge *e, struct tls_job *job)
 /* --- turns -------------------------------------------------------------------------------------
  */
 
-void edge_tls_resume(struct edge *e)
+unsigned int edge_tls_resume(struct edge *e)
 {
 	struct edge_tls_room *room = e->tls;
 	struct edge_tls *last = TAILQ_LAST(&room->ready, edge_tls_list), *t = NULL;
 	struct tls_job *job;
+	unsigned int n = 0;
 
 	for (unsigned int left = TLS_JOBS_TURN; left > 0 && room->away > 0; left--) {
 		job = e->lc->burst.n < LB_BURST - 1 ? tls_take(room->line) : NULL;
@@ -482,16 +483,18 @@ void edge_tls_resume(struct edge *e)
 			break;
 		room->away--;
 		tls_came_back(e, job);
+		n++;
 	}
-	for (unsigned int left = TLS_VISITS; t != last && left > 0; left--) {
+	for (unsigned int left = TLS_VISITS; t != last && left > 0; left--, n++) {
 		if (e->lc->burst.n >= LB_BURST - 1)
-			return;
+			return n;
 		t = TAILQ_FIRST(&room->ready);
 		if (t == NULL)
-			return;
+			return n;
 		tls_unlist(e, t);
 		edge_progress(e, t->busy->connection);
 	}
+	return n;
 }
 
 void edge_tls_end_turn(struct edge *e)

@@ -33,7 +33,15 @@ static bool reply_has_free(const struct kserve_tensor *t)
 
 /* --- where outputs are --- */
 
-/* Elements of an output of BYTES that others follow: its shape is fixed. */
+/* Work of looking at the length of an element. */
+#define SCAN_WORK 3
+
+/* Is it an output of BYTES whose shape says how many elements it has? */
+static bool scan_has_lengths(const struct kserve_tensor *t)
+{
+	return kserve_datatype_size(t->type) == 0 && !reply_has_free(t);
+}
+
 static uint32_t scan_elements(const struct kserve_tensor *t)
 {
 	uint32_t elements = 1;
@@ -43,39 +51,86 @@ static uint32_t scan_elements(const struct kserve_tensor *t)
 	return elements;
 }
 
-/* Goes on to the next output whose elements are to be looked at. False: there is none. */
-static bool scan_next(struct kserve_asked *a)
+/* Where the row that is looked at ends. */
+static uint32_t scan_end(const struct kserve_asked *a, const struct stream_reply *reply)
+{
+	return reply->rows > 1 ? reply->ends[a->scan_row] : reply->length;
+}
+
+/* Goes on to the next output of the row whose elements are to be looked at. False: there is none.
+ */
+static bool scan_next_output(struct kserve_asked *a, const struct stream_reply *reply)
 {
 	const struct kserve_model *m = &a->layout->model;
 
-	for (; a->scan_output + 1 < m->outputs; a->scan_output++) {
+	for (; a->scan_output < m->outputs; a->scan_output++) {
 		const struct kserve_tensor *t = &m->output[a->scan_output];
 
-		if (kserve_datatype_size(t->type) == 0) {
-			a->scan_left = scan_elements(t);
+		a->scan_bytes = 0;
+		a->scan_left = scan_has_lengths(t) ? scan_elements(t) : 0;
+		if (a->scan_left > 0)
 			return true;
-		}
-		a->scan_at += (uint32_t)reply_bytes_of(t);
+		/* The last one has what is left of the row. */
+		if (a->scan_output + 1 < m->outputs)
+			a->scan_at += (uint32_t)reply_bytes_of(t);
+		else if (a->scan_at < scan_end(a, reply))
+			a->scan_at = scan_end(a, reply);
 	}
 	return false;
 }
 
-/* A length was read. False: the reply is shorter. */
+/* The same, also of the rows that follow. False: a row ends elsewhere than its last output. */
+static bool scan_next(struct kserve_asked *a, const struct stream_reply *reply)
+{
+	if (scan_next_output(a, reply))
+		return true;
+	if (a->scan_at != scan_end(a, reply))
+		return false;
+	if (++a->scan_row < reply->rows) {
+		a->scan_output = 0;
+		return scan_next_output(a, reply);
+	}
+	a->found = true;
+	return true;
+}
+
+/* All elements of an output were looked at. False: as above. The outputs of a row are in the same
+ * place in all of them: several rows have BYTES only if that is the only output. */
+static bool scan_output_end(struct kserve_asked *a, const struct stream_reply *reply)
+{
+	a->scanned[a->scan_output++] = a->scan_bytes;
+	return scan_next(a, reply);
+}
+
+/* A length was read. False: the row is shorter. */
 static bool scan_element(struct kserve_asked *a, const struct stream_reply *reply)
 {
+	uint64_t size = sizeof(uint32_t);
 	uint32_t length;
 
 	memcpy(&length, a->scan_word, sizeof(length));
 	a->scan_got = 0;
-	if (length > reply->length || reply->length - length < a->scan_at + sizeof(length))
+	size += length;
+	if (a->scan_at + size > scan_end(a, reply))
 		return false;
-	a->scan_at += (uint32_t)sizeof(length) + length;
-	a->scanned[a->scan_output] += (uint32_t)sizeof(length) + length;
-	if (--a->scan_left > 0)
-		return true;
-	a->scan_output++;
-	a->found = !scan_next(a);
-	return true;
+	a->scan_at += (uint32_t)size;
+	a->scan_bytes += (uint32_t)size;
+	return --a->scan_left > 0 || scan_output_end(a, reply);
+}
+
+/* False: there is nothing to look for. */
+static bool scan_begin(struct kserve_asked *a, const struct stream_reply *reply)
+{
+	const struct kserve_model *m = &a->layout->model;
+	bool any = false;
+
+	for (uint8_t i = 0; i < m->outputs; i++)
+		any |= scan_has_lengths(&m->output[i]);
+	a->scanning = true;
+	a->scan_at = a->scan_row = 0;
+	a->scan_output = a->scan_got = 0;
+	memset(a->scanned, 0, sizeof(a->scanned));
+	return any && scan_next_output(a, reply);
 }
 
 bool kserve_reply_scan(struct kserve_asked *a, struct stream_reply *reply, const uint8_t *bytes,
@@ -83,23 +138,20 @@ bool kserve_reply_scan(struct kserve_asked *a, struct stream_reply *reply, const
 {
 	uint32_t from = reply->taken;
 
-	if (a->scan_left == 0) { /* it begins */
-		a->scan_at = 0;
-		a->scan_output = a->scan_got = 0;
-		memset(a->scanned, 0, sizeof(a->scanned));
-		a->found = !scan_next(a);
-	}
+	if (!a->scanning)
+		a->found = !scan_begin(a, reply);
 	while (!a->found && a->scan_at + a->scan_got >= from &&
 	       a->scan_at + a->scan_got < from + length) {
 		a->scan_word[a->scan_got] = bytes[a->scan_at + a->scan_got - from];
 		if (++a->scan_got < sizeof(a->scan_word))
 			continue;
-		a->room->text_left--;
+		a->room->text_left -= SCAN_WORK;
 		if (!scan_element(a, reply))
 			return false;
 	}
 	if (!a->found)
 		reply->taken = a->scan_at + a->scan_got;
+	a->scanning = !a->found;
 	return a->found || reply->taken < reply->length;
 }
 
@@ -240,7 +292,8 @@ bool kserve_reply_is_usual(const struct kserve_asked *a, const struct stream_rep
 
 	if (reply->more || reply->chunk > 0 || reply->rows > 1 || a->room->text_left <= 0)
 		return false;
-	for (uint8_t i = 0; i + 1 < m->outputs; i++)
+	/* The lengths of its elements are to be looked at. */
+	for (uint8_t i = 0; i < m->outputs; i++)
 		if (kserve_datatype_size(m->output[i].type) == 0)
 			return false;
 	return true;

@@ -17,9 +17,9 @@ struct reply_outputs {
 };
 
 /*
- * Looks where the outputs are that the model's description does not place: behind elements of
- * BYTES, whose lengths are in the reply. rewrite() calls this with its bytes until a->found; false:
- * the reply is not one of the model's.
+ * Looks at the length of each element of BYTES, of each row: whether each row has as many as the
+ * shape says and ends with the last one, and where the outputs behind them are. rewrite() calls
+ * this with its bytes until a->found; false: the reply is not one of the model's.
  */
 bool kserve_reply_scan(struct kserve_asked *a, struct stream_reply *reply, const uint8_t *bytes,
 		       uint32_t length);

@@ -105,13 +105,14 @@ struct kserve_asked {
 	struct kserve_writer writer;
 	uint32_t part_taken; /* bytes of the output that is written which were taken */
 	/* of a reply: it is known where its outputs are; before that, the length that is looked
-	 * for: where it is, bytes of it so far, elements of the output that are to come */
-	bool found;
+	 * for: where it is, bytes of it so far, elements of the output that are to come, bytes of
+	 * those before, and the row */
+	bool found, scanning;
 	bool rows_fit; /* all rows of it have as many bytes */
 	uint8_t scan_output, scan_got;
 	uint8_t scan_word[4];
-	uint32_t scan_at, scan_left;
-	uint32_t scanned[KSERVE_TENSORS_MAX]; /* bytes of outputs of BYTES that are not the last */
+	uint32_t scan_at, scan_left, scan_bytes, scan_row;
+	uint32_t scanned[KSERVE_TENSORS_MAX]; /* bytes of outputs of BYTES, of a row */
 	uint16_t status;     /* that it was refused with; 0: it was not */
 	uint16_t binary;     /* bit per output asked for */
 	uint8_t outputs;     /* asked for; their places in the model: */

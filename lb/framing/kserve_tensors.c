@@ -191,6 +191,9 @@ static bool tensors_refuse_row(struct kserve_reader *r, const struct tensors_res
 	return false;
 }
 
+/* Bytes of text that take as long as a row that has its own length, here and where it is placed. */
+#define ROW_COST 8
+
 bool kserve_tensors_cut(struct kserve_reader *r, const struct kserve_model *m,
 			struct kserve_room *room)
 {
@@ -205,7 +208,7 @@ bool kserve_tensors_cut(struct kserve_reader *r, const struct kserve_model *m,
 		return false;
 	}
 	tensors_rest(r, m, rest);
-	room->text_left -= (int32_t)(r->held_bytes / 4);
+	room->text_left -= (int32_t)(r->held_bytes / 4 + r->rows * ROW_COST);
 	for (uint32_t row = 0; row < r->rows; row++) {
 		from = to;
 		for (uint8_t p = 0; p < m->inputs; p++) {

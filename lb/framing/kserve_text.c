@@ -61,15 +61,16 @@ static uint64_t text_bound(const struct kserve_call *c, uint64_t bytes)
 	return body->chunked || body->left > most - bytes ? most : bytes + body->left;
 }
 
+uint64_t kserve_text_max(uint64_t max_request)
+{
+	return max_request > TEXT_LENGTH ? max_request - TEXT_LENGTH : 0;
+}
+
 void kserve_text_run(struct kserve_call *c)
 {
 	struct kserve_reader *r = c->reader;
 	uint64_t offset = TEXT_LENGTH + r->run.offset, end = offset + r->run.length;
 
-	if (end > c->asked->max_request)
-		return kserve_call_refuse(
-			c, 413, "text_input has more bytes than the service takes, %" PRIu32,
-			c->asked->max_request - TEXT_LENGTH);
 	if (!r->begun && kserve_tensors_hold(r, offset))
 		return;
 	if (!r->begun &&

@@ -13,6 +13,8 @@
 
 /* The head of one came. False: it was refused. */
 bool kserve_text_begin(struct kserve_call *c, enum kserve_mode mode);
+/* Bytes that the text of a request of <max_request> bytes has at most. */
+uint64_t kserve_text_max(uint64_t max_request);
 /* A run of its text. */
 void kserve_text_run(struct kserve_call *c);
 /* Its JSON was read. */

@@ -294,7 +294,10 @@ static void infer_prepare(struct kserve_call *c)
 	r->asked->layout = layout;
 	r->asked->max_request = c->room->max_request;
 	layout->users++;
-	kserve_infer_init(&r->infer, kserve_room_batch_max(&layout->model, c->room->max_request),
+	kserve_infer_init(&r->infer,
+			  r->asked->mode != KSERVE_ANSWERS_TENSORS
+				  ? kserve_text_max(c->room->max_request)
+				  : kserve_room_batch_max(&layout->model, c->room->max_request),
 			  r->early, sizeof(r->early));
 	kserve_tensors_know_fixed(r, &layout->model);
 	if (r->head.has_json_length && r->asked->mode == KSERVE_ANSWERS_TENSORS)

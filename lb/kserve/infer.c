@@ -392,13 +392,17 @@ static enum kserve_step infer_string(struct kserve_infer *r, const struct json_t
 	return step;
 }
 
-/* A piece of the text goes on as it comes. */
+/* A piece of the text goes on as it comes, but for what is too much: that is told at its end, too.
+ */
 static enum kserve_step infer_text(struct kserve_infer *r, const struct json_token *token,
 				   struct kserve_run *run)
 {
-	if (r->text_bytes + token->length > r->max_bytes)
-		return kserve_infer_refuse_here(r, 413, "more than %" PRIu64 " bytes",
-						r->max_bytes);
+	if (r->text_bytes + token->length > r->max_bytes) {
+		r->text_bytes = r->max_bytes + 1;
+		return !token->last ? KSERVE_MORE
+				    : kserve_infer_refuse_here(
+					      r, 413, "more than %" PRIu64 " bytes", r->max_bytes);
+	}
 	memcpy(run->at, token->text, token->length);
 	run->input = 0;
 	run->offset = r->text_bytes;

@@ -350,8 +350,9 @@ static bool is_dead(const struct lb *lb, const struct worker *w, uint32_t limit)
 
 static void check_draining(struct lb *lb, struct worker *w)
 {
-	if (w->drained || !lb_worker_drained(lb, w))
+	if (w->drained || settings_check_successor(lb, w) || !lb_worker_drained(lb, w))
 		return;
+	w->successor[0] = '\0';
 	registry_set_state(lb, w, WORKER_DRAINING,
 			   w->leaving ? "drained" : "drained by an operator");
 	w->drained = true;

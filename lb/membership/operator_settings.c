@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "config/state_file.h"
 #include "lcore/lcore.h"
@@ -153,18 +154,74 @@ static int settings_finish_one(struct lb *lb, struct worker_settings *next, cons
 	return ret;
 }
 
-int lb_settings_drain(struct lb *lb, const char *name, bool drain, char *error, size_t error_size)
+static int settings_set_drain(struct lb *lb, const char *name, bool drain, char *error,
+			      size_t error_size)
 {
 	struct worker_settings *next = settings_begin(lb, error, error_size);
 	int ret = next == NULL ? -ENOMEM : workers_settings_drain(next, name, drain);
 
-	if (next == NULL)
-		return ret;
-	ret = settings_finish_one(lb, next, name, ret, error, error_size);
-	if (ret == 0)
-		LB_LOG(NOTICE, "worker=%s operator=%s", name, drain ? "drain" : "resume");
-	return ret;
+	return next == NULL ? ret : settings_finish_one(lb, next, name, ret, error, error_size);
 }
+
+int lb_settings_drain(struct lb *lb, const char *name, bool drain, char *error, size_t error_size)
+{
+	struct worker *w = workers_find(lb->pool, name);
+	int ret = settings_set_drain(lb, name, drain, error, error_size);
+
+	if (ret < 0)
+		return ret;
+	/* Drained for its own sake from now on. */
+	if (w != NULL)
+		w->successor[0] = '\0';
+	LB_LOG(NOTICE, "worker=%s operator=%s", name, drain ? "drain" : "resume");
+	return 0;
+}
+
+/* --- a worker that takes another one's place ----------------------------------------------------
+ */
+
+int lb_settings_replace(struct lb *lb, struct worker *old, const struct worker *successor,
+			char *error, size_t error_size)
+{
+	bool own = old->drain && old->successor[0] == '\0';
+	int ret = settings_set_drain(lb, old->spec.name, true, error, error_size);
+
+	if (ret < 0)
+		return ret;
+	LB_LOG(NOTICE, "worker=%s operator=replace successor=%s", old->spec.name,
+	       successor->spec.name);
+	if (!own)
+		memcpy(old->successor, successor->spec.name, sizeof(old->successor));
+	/* Those for which <old> was to take requests. */
+	for (struct worker *w = workers_next(lb->pool, NULL); w != NULL;
+	     w = workers_next(lb->pool, w))
+		if (strcmp(w->successor, old->spec.name) == 0)
+			memcpy(w->successor, successor->spec.name, sizeof(w->successor));
+	return 0;
+}
+
+bool settings_check_successor(struct lb *lb, struct worker *w)
+{
+	const struct worker *successor = workers_find(lb->pool, w->successor);
+	char name[WORKER_NAME_MAX], error[512];
+
+	/* One that registers again is not back before it serves. */
+	if (w->successor[0] == '\0' || (successor != NULL && successor->state != WORKER_JOINING &&
+					successor->state != WORKER_PROBING))
+		return false;
+	memcpy(name, w->successor, sizeof(name));
+	w->successor[0] = '\0';
+	if (settings_set_drain(lb, w->spec.name, false, error, sizeof(error)) < 0) {
+		LB_LOG(ERR, "worker=%s successor=%s is gone, and the drain stays: %s", w->spec.name,
+		       name, error);
+		return false;
+	}
+	LB_LOG(WARNING, "worker=%s successor=%s is gone: the worker serves again", w->spec.name,
+	       name);
+	return true;
+}
+
+/* -------------------------------------------------------------------------------------------- */
 
 int lb_settings_weight(struct lb *lb, const char *name, uint32_t weight, char *error,
 		       size_t error_size)

@@ -28,6 +28,14 @@ const struct worker_settings *lb_settings(const struct lb *lb);
  * them again.
  */
 int lb_settings_drain(struct lb *lb, const char *name, bool drain, char *error, size_t error_size);
+/*
+ * Drain <old>, whose requests <successor> takes from now on. If that one's registration ends before
+ * <old> is drained, <old> serves again. Where <old> was drained already it stays drained. The
+ * caller has checked that <successor> serves; without a return to the event loop in between, both
+ * are one step. 0, or -errno with a sentence in <error>.
+ */
+int lb_settings_replace(struct lb *lb, struct worker *old, const struct worker *successor,
+			char *error, size_t error_size);
 /* Set the worker's weight, 1 to WORKER_WEIGHT_MAX; 0: the weight that its agent registered. */
 int lb_settings_weight(struct lb *lb, const char *name, uint32_t weight, char *error,
 		       size_t error_size);
@@ -50,6 +58,11 @@ int lb_worker_release(struct lb *lb, const struct worker *worker, const unsigned
 
 /* Apply operators' settings to a worker: its weight, and whether it is drained. */
 void settings_apply(struct lb *lb, struct worker *w);
+/*
+ * For a worker that is being drained: let it serve again if its successor is gone. True when it
+ * does.
+ */
+bool settings_check_successor(struct lb *lb, struct worker *w);
 /* The worker is ready to serve but was drained before it registered: keep it drained. */
 void settings_hold(struct lb *lb, struct worker *w);
 

@@ -204,29 +204,33 @@ static bool forward_try_place(struct lcore *lc, const struct edge_wanting *at)
 	return true;
 }
 
-static void forward_place_some(struct lcore *lc, struct edge_wanting *at, struct blocked *blocked)
+/* Returns how many of those that want a place it has looked at. */
+static unsigned int forward_place_some(struct lcore *lc, struct edge_wanting *at,
+				       struct blocked *blocked)
 {
-	unsigned int budget = BUDGET;
+	unsigned int n;
 
-	while (budget-- > 0 && edge_next_wanting(lc, at)) {
+	for (n = 0; n < BUDGET && edge_next_wanting(lc, at); n++) {
 		if (at->flow == NULL || forward_is_blocked(blocked, at->service) ||
 		    forward_try_place(lc, at) || !at->may_wait ||
 		    choose_is_pinned(lcore_service_config(lc, at->service)))
 			continue;
 		blocked->bits[at->service / 64] |= UINT64_C(1) << at->service % 64;
 	}
+	return n;
 }
 
 /* The oldest first; then, if there are more, some of the others in turn: those before them may be
  * of a client or a service that can get nothing now. */
-void forward_place(struct lcore *lc)
+unsigned int forward_place(struct lcore *lc)
 {
 	struct blocked blocked = {{0}};
 	struct edge_wanting at = {0};
+	unsigned int n = forward_place_some(lc, &at, &blocked);
 
-	forward_place_some(lc, &at, &blocked);
 	if (!edge_resume_wanting(lc))
-		return;
-	forward_place_some(lc, &at, &blocked);
+		return n;
+	n += forward_place_some(lc, &at, &blocked);
 	edge_pause_wanting(lc);
+	return n;
 }

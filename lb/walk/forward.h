@@ -17,8 +17,8 @@ void forward_send(struct lcore *lc, struct burst *b);
 /* Announce what was written: one descriptor WRITE per link. */
 void forward_flush(struct lcore *lc);
 /* Find places in workers' memory for requests that are larger than a packet, oldest first; end
- * those that have waited too long. */
-void forward_place(struct lcore *lc);
+ * those that have waited too long. Returns how many it has looked at. */
+unsigned int forward_place(struct lcore *lc);
 /* The notice that a client gets for a drop reason. */
 enum lb_notice forward_notice_of(enum lb_drop reason);
 /* Drop a request of the burst and tell its client why. */

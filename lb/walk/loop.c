@@ -40,6 +40,17 @@ static void loop_charge(struct lcore *lc, enum lb_stage stage, uint64_t *since, 
 	*since = now;
 }
 
+/* As loop_charge() for what is looked at in each iteration. Where it found nothing the time is no
+ * stage's, as that of an idle poll: it would be divided by what the others handled. */
+static void loop_charge_found(struct lcore *lc, enum lb_stage stage, uint64_t *since,
+			      unsigned int items)
+{
+	if (items > 0)
+		loop_charge(lc, stage, since, items);
+	else
+		*since = rte_rdtsc();
+}
+
 /* Send the clients' requests of the burst to workers. */
 static void loop_requests(struct lcore *lc, struct burst *b, uint64_t *clock)
 {
@@ -77,6 +88,7 @@ static void loop_stream_requests(struct lcore *lc, struct burst *b, uint64_t *cl
 		forward_assign(lc, b);
 		if (unlikely(lc->trace != NULL))
 			trace_assigned(lc, b);
+		loop_charge(lc, LB_STAGE_ASSIGN, clock, n);
 		forward_send(lc, b);
 		forward_flush(lc);
 		b->n = 0;
@@ -108,12 +120,18 @@ static void loop_segments(struct lcore *lc, uint64_t *clock)
 /* Timers of connections, and those that had to wait for room. */
 static void loop_resume_connections(struct lcore *lc, uint64_t *clock)
 {
+	bool more = true;
+
 	lc->burst.n = 0;
-	while (edge_resume(lc))
-		loop_stream_requests(lc, &lc->burst, clock);
-	loop_charge(lc, LB_STAGE_HOUSEKEEPING, clock, 0);
-	edge_write(lc);
-	loop_charge(lc, LB_STAGE_SEND, clock, 0);
+	while (more) {
+		unsigned int visits = 0;
+
+		more = edge_resume(lc, &visits);
+		loop_charge_found(lc, LB_STAGE_HOUSEKEEPING, clock, visits);
+		if (more)
+			loop_stream_requests(lc, &lc->burst, clock);
+	}
+	loop_charge_found(lc, LB_STAGE_SEND, clock, edge_write(lc));
 }
 
 /* Send the workers' replies of the burst to clients. */
@@ -267,11 +285,12 @@ bool lb_poll(struct lcore *lc)
 	caught_up &= rte_ring_empty(lc->handover);
 	drained_poll(&lc->drained, lc->now, caught_up);
 	/* Before younger requests in the queues. */
-	if (lc->edge != NULL)
-		forward_place(lc);
+	if (lc->edge != NULL && (n = forward_place(lc)) > 0)
+		loop_charge(lc, LB_STAGE_ASSIGN, &clock, n);
 	if (lc->n_waiting > 0) {
-		work += waiting_send(lc);
-		loop_charge(lc, LB_STAGE_SEND, &clock, 0);
+		n = waiting_send(lc);
+		work += n;
+		loop_charge(lc, LB_STAGE_SEND, &clock, n);
 	}
 	if (lc->edge != NULL)
 		loop_resume_connections(lc, &clock);
@@ -284,7 +303,7 @@ bool lb_poll(struct lcore *lc)
 	n = conntrack_expire(lc->ct, lc->now_ms, EXPIRE_BUDGET * lc->lb->config.n_ports);
 	work += n;
 	if (n > 0)
-		loop_charge(lc, LB_STAGE_HOUSEKEEPING, &clock, 0);
+		loop_charge(lc, LB_STAGE_HOUSEKEEPING, &clock, n);
 	if (lc->now >= lc->next_housekeeping) {
 		again = lc->n_again;
 		loop_housekeeping(lc);
@@ -295,8 +314,9 @@ bool lb_poll(struct lcore *lc)
 	if (caught_up)
 		__atomic_store_n(&lc->caught_up_ms, lc->now_ms, __ATOMIC_RELAXED);
 	if (lc->edge != NULL) {
-		work += edge_transmit(lc);
-		loop_charge(lc, LB_STAGE_EGRESS, &clock, 0);
+		n = edge_transmit(lc);
+		work += n;
+		loop_charge_found(lc, LB_STAGE_EGRESS, &clock, n);
 	}
 	n = loop_transmit(lc);
 	if (n > 0)

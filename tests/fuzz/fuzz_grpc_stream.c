@@ -16,6 +16,8 @@
 #include "framing/placement.h"
 #include "packet/notice.h"
 #include "elements.h"
+#include "pieces.h"
+#include "repeat.h"
 #include "told.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -108,7 +110,8 @@ struct owner {
 	const struct kserve_room *room;
 	struct placement placement;
 	bool told[REQUESTS + 1]; /* by number */
-	struct asked *asked; /* by number */
+	struct asked *asked;     /* by number: REQUESTS + 1 */
+	uint32_t n_asked;        /* those of them that are not zeros */
 	uint8_t reply;       /* option */
 	bool closed;
 	bool busy;    /* something was refused because others had its room */
@@ -158,9 +161,10 @@ static uint32_t owner_rewrite(struct owner *o, struct asked *a, struct stream_re
 /* One chunk. Returns true if the request is answered with it. */
 static bool owner_say(struct owner *o, struct asked *a, struct stream_reply reply)
 {
-	uint8_t *head = malloc(framing_of(o)->head_max);
+	static uint8_t head[STREAM_HEAD_MAX];
 	struct stream_piece piece;
 
+	require(framing_of(o)->head_max == sizeof(head), "a head has its room");
 	if (reply.notice == 0 &&
 	    (framing_of(o)->keeps == NULL || !framing_of(o)->keeps(&o->placement.stream, &reply)))
 		reply.length = owner_rewrite(o, a, &reply);
@@ -171,7 +175,6 @@ static bool owner_say(struct owner *o, struct asked *a, struct stream_reply repl
 	owner_sum(o, head, piece.head);
 	a->answer += piece.head + (reply.notice == 0 ? reply.length : 0);
 	o->closed |= piece.closes;
-	free(head);
 	return !reply.more;
 }
 
@@ -204,7 +207,7 @@ static bool owner_is_due(const struct asked *a)
 
 static void owner_advance(struct owner *o)
 {
-	for (uint32_t i = 0; i < REQUESTS; i++)
+	for (uint32_t i = 0; i < o->n_asked; i++)
 		if (owner_is_due(&o->asked[i]))
 			owner_reply(o, i, (o->reply >> i % 4) & 3);
 }
@@ -315,6 +318,9 @@ static void owner_act(void *context, const struct stream_action *action)
 	struct owner *o = context;
 	struct asked *a = &o->asked[action->request];
 
+	require(action->request <= REQUESTS, "requests are counted");
+	if (action->request >= o->n_asked)
+		o->n_asked = action->request + 1;
 	a->known |= action->kind != STREAM_CLOSE;
 	switch (action->kind) {
 	case STREAM_BEGIN:
@@ -331,9 +337,10 @@ static void owner_act(void *context, const struct stream_action *action)
 		return;
 	case STREAM_REQUEST:
 		require(!a->begun, "a whole one begins once");
-		require(action->whole.begin.service == 1 || action->whole.begin.service == 2,
+		require(action->whole.begin.service >= 1 && action->whole.begin.service <= SERVICES,
 			"a whole one is of a service");
-		require(action->whole.begin.size <= MAX_REQUEST / action->whole.begin.service,
+		require(action->whole.begin.size <=
+				(action->whole.begin.service == 1 ? MAX_REQUEST : MAX_REQUEST / 2),
 			"it has no more bytes than its service takes");
 		a->begun = a->named = true;
 		a->size = action->whole.begin.size;
@@ -372,15 +379,15 @@ static void owner_place(void *context, uint32_t request, uint64_t offset,
 
 static void owner_release(void *context, struct placement_piece *piece)
 {
-	free(piece);
+	pieces_give(piece);
 }
 
 /* Calls of Watch are told what is so now, when they have sent what they were told. */
 static void owner_watch(struct owner *o, const struct stream_settings *settings, bool ends)
 {
-	uint8_t *text = malloc(STREAM_HEAD_MAX);
+	static uint8_t text[STREAM_HEAD_MAX];
 
-	for (uint32_t i = 0; i < REQUESTS; i++) {
+	for (uint32_t i = 0; i < o->n_asked; i++) {
 		struct asked *a = &o->asked[i];
 		uint32_t n;
 
@@ -391,7 +398,6 @@ static void owner_watch(struct owner *o, const struct stream_settings *settings,
 		owner_sum(o, text, n);
 		a->answer += n;
 	}
-	free(text);
 }
 
 static const struct placement_ops ops = {owner_ready, owner_act, owner_place, owner_release};
@@ -424,57 +430,77 @@ static void check_room(const struct grpc_room *room)
 		require(TAILQ_EMPTY(&room->memory.partly[i]), "memory comes back");
 }
 
+/* An owner that has seen nothing. */
+static struct owner *owner_begin(const struct kserve_room *room, uint8_t reply)
+{
+	static struct owner o;
+	struct asked *asked = o.asked;
+
+	if (asked == NULL)
+		asked = calloc(REQUESTS + 1, sizeof(*asked));
+	memset(asked, 0, o.n_asked * sizeof(*asked));
+	o = (struct owner){.room = room, .reply = reply, .asked = asked};
+	pieces_begin();
+	return &o;
+}
+
 /* Returns a sum of all that was read and sent; 0: some was refused for want of room. */
+static uint64_t owner_end_all(struct owner *o)
+{
+	told_expect_all(o->told, &o->placement.stream);
+	placement_fini(&o->placement);
+	for (uint32_t i = 0; i < o->n_asked; i++) {
+		owner_sum(o, &o->asked[i].size, sizeof(o->asked[i].size));
+		owner_sum(o, o->asked[i].bytes, o->asked[i].size);
+	}
+	return o->busy ? 0 : o->sum;
+}
+
+/* Another piece came, and a worker comes or goes. */
+static void owner_take(struct owner *o, struct grpc_room *room,
+		       const struct stream_settings *settings, uint64_t in_order)
+{
+	room_select(room->kserve, room->kserve->service_of_connection);
+	placement_run(&o->placement, settings, in_order);
+	owner_emit(o);
+	if (framing_of(o)->emit != NULL)
+		owner_advance(o);
+	owner_emit(o);
+	room->kserve->serving ^= (o->reply & 0x20) != 0;
+	room_select(room->kserve, room->kserve->service_of_connection);
+	owner_watch(o, settings, false);
+	owner_emit(o);
+}
+
+/* As owner_end_all(). */
 static uint64_t converse(struct grpc_room *room, uint8_t reply, const uint8_t *bytes, size_t n,
 			 uint32_t seed)
 {
 	struct stream_settings settings = {.max_request = MAX_REQUEST, .kserve = room->kserve};
-	struct owner o = {.room = room->kserve, .reply = reply};
+	struct owner *o = owner_begin(room->kserve, reply);
 	bool serving = room->kserve->serving;
-	uint64_t at = 0;
+	uint64_t at = 0, sum;
 
-	o.asked = calloc(REQUESTS, sizeof(*o.asked));
-	placement_init(&o.placement, &stream_kserve_any, &ops, &o);
-	while (at < n && !o.closed) {
+	placement_init(&o->placement, &stream_kserve_any, &ops, o);
+	while (at < n && !o->closed) {
 		uint64_t part = seed == 0 ? n - at : 1 + draw(&seed) % 60;
-		struct placement_piece *piece;
 
 		part = part < n - at ? part : n - at;
-		piece = malloc(sizeof(*piece) + part);
-		memcpy(piece + 1, bytes + at, part);
-		*piece = (struct placement_piece){
-			.position = at, .bytes = (uint8_t *)(piece + 1), .length = (uint32_t)part};
+		placement_take(&o->placement, pieces_take(at, bytes + at, (uint32_t)part));
 		at += part;
-		placement_take(&o.placement, piece);
 		/* Little time, too: reading ends anywhere. */
 		room->kserve->text_left = seed == 0 ? INT32_MAX : (int32_t)(1 + draw(&seed) % 100);
-		room_select(room->kserve, room->kserve->service_of_connection);
-		placement_run(&o.placement, &settings, at);
-		owner_emit(&o);
-		if (framing_of(&o)->emit != NULL)
-			owner_advance(&o);
-		owner_emit(&o);
-		/* A worker comes or goes. */
-		room->kserve->serving ^= (reply & 0x20) != 0;
-		room_select(room->kserve, room->kserve->service_of_connection);
-		owner_watch(&o, &settings, false);
-		owner_emit(&o);
+		owner_take(o, room, &settings, at);
 	}
 	room->kserve->serving = serving;
-	if ((reply & 0x80) && framing_of(&o)->drain != NULL) {
-		owner_watch(&o, &settings, true);
-		framing_of(&o)->drain(&o.placement.stream);
-		owner_emit(&o);
+	if ((reply & 0x80) && framing_of(o)->drain != NULL) {
+		owner_watch(o, &settings, true);
+		framing_of(o)->drain(&o->placement.stream);
+		owner_emit(o);
 	}
-	told_expect_all(o.told, &o.placement.stream);
-	placement_fini(&o.placement);
-	for (uint32_t i = 0; i < REQUESTS; i++) {
-		owner_sum(&o, &o.asked[i].size, sizeof(o.asked[i].size));
-		owner_sum(&o, o.asked[i].bytes, o.asked[i].size);
-	}
-	free(o.asked);
+	sum = owner_end_all(o);
 	check_room(room);
-	return o.busy ? 0 : o.sum;
+	return sum;
 }
 
 static void room_count(const struct kserve_room *room, struct kserve_counters *counters)
@@ -506,24 +532,28 @@ static struct grpc_room *make_room(void)
 	return room;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static uint64_t run(const uint8_t *data, size_t size)
 {
 	static struct grpc_room *room;
-	uint64_t fresh, again;
+	uint64_t sums[3];
 
-	if (size < 3 || size > 16384)
-		return 0;
 	if (room == NULL)
 		room = make_room();
 	room->kserve->serving = (data[2] & 1) == 0;
 	room->kserve->may_begin = (data[2] & 2) == 0;
 	room->kserve->service_of_connection = (data[2] >> 2 & 3) % SERVICES;
-	memset(room->kserve->seen, 0, sizeof(room->kserve->seen));
-	memset(room->kserve->front_calls, 0, sizeof(room->kserve->front_calls));
-	fresh = converse(room, data[1], data + 3, size - 3, 0);
-	again = converse(room, data[1], data + 3, size - 3, 0);
-	require(fresh == 0 || again == 0 || fresh == again,
+	repeat_forget(room->kserve);
+	sums[0] = converse(room, data[1], data + 3, size - 3, 0);
+	sums[1] = converse(room, data[1], data + 3, size - 3, 0);
+	require(sums[0] == 0 || sums[1] == 0 || sums[0] == sums[1],
 		"what was seen before is another thing");
-	converse(room, data[1], data + 3, size - 3, 1 + data[0]);
+	sums[2] = converse(room, data[1], data + 3, size - 3, 1 + data[0]);
+	return repeat_sum(sums, sizeof(sums));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	if (size >= 3 && size <= 16384)
+		repeat_some(run, data, size);
 	return 0;
 }

@@ -16,6 +16,8 @@
 #include "framing/kserve_room.h"
 #include "framing/placement.h"
 #include "elements.h"
+#include "pieces.h"
+#include "repeat.h"
 #include "told.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -96,7 +98,8 @@ struct owner {
 	const struct kserve_room *room;
 	struct placement placement;
 	bool told[REQUESTS + 1]; /* by number */
-	struct asked *asked; /* by number */
+	struct asked *asked;     /* by number: REQUESTS + 1 */
+	uint32_t n_asked;        /* those of them that are not zeros */
 	uint32_t first;      /* the oldest that is not answered */
 	uint8_t reply;       /* option */
 	bool closed;
@@ -202,8 +205,9 @@ static void owner_reply(struct owner *o, uint32_t number, struct stream_reply re
 	const struct stream_framing *framing = o->placement.framing;
 	struct asked *a = &o->asked[number];
 	uint32_t pieces = a->text && reply.notice == 0 ? 1 + (o->reply >> 2 & 3) : 1, n = 0;
-	static uint8_t text[1u << 18], chunk[MAX_REQUEST];
-	uint8_t *head = malloc(framing->head_max);
+	static uint8_t text[1u << 18], chunk[MAX_REQUEST], head[STREAM_HEAD_MAX];
+
+	require(framing->head_max == sizeof(head), "a head has its room");
 
 	for (uint32_t i = 0; i < pieces && !a->answered; i++) {
 		struct stream_reply r = {.request = number,
@@ -240,7 +244,6 @@ static void owner_reply(struct owner *o, uint32_t number, struct stream_reply re
 		o->closed |= piece.closes;
 	}
 	require(a->answered, "the last piece is the end");
-	free(head);
 }
 
 /* Requests that are complete are answered in their order, with their own bytes. */
@@ -264,8 +267,9 @@ static bool owner_ready(void *context)
 	struct owner *o = context;
 
 	owner_advance(o);
-	/* However it is cut, it ends behind the same head. */
-	return !o->closed && o->placement.stream.requests < REQUESTS - 1;
+	/* However it is cut, it ends behind the same request. */
+	return !o->closed && (o->placement.stream.requests < REQUESTS - 1 ||
+			      kserve_room_is_inside(&o->placement.stream));
 }
 
 static void owner_write(struct owner *o, uint32_t number, uint64_t offset, const uint8_t *bytes,
@@ -319,6 +323,9 @@ static void owner_act(void *context, const struct stream_action *action)
 	struct owner *o = context;
 	struct asked *a = &o->asked[action->request];
 
+	require(action->request <= REQUESTS, "requests are counted");
+	if (action->request >= o->n_asked)
+		o->n_asked = action->request + 1;
 	switch (action->kind) {
 	case STREAM_BEGIN:
 		require(!a->begun && action->begin.size <= MAX_REQUEST, "it begins once");
@@ -336,7 +343,7 @@ static void owner_act(void *context, const struct stream_action *action)
 
 		require(!a->begun && begin->size > 0 && begin->size <= MAX_REQUEST,
 			"a whole one begins once");
-		require(begin->service == 1 || begin->service == 2, "it has a service");
+		require(begin->service >= 1 && begin->service <= SERVICES, "it has a service");
 		a->begun = a->named = true;
 		a->size = begin->size;
 		a->tag = begin->tag;
@@ -373,7 +380,7 @@ static void owner_place(void *context, uint32_t request, uint64_t offset,
 
 static void owner_release(void *context, struct placement_piece *piece)
 {
-	free(piece);
+	pieces_give(piece);
 }
 
 static const struct placement_ops ops = {owner_ready, owner_act, owner_place, owner_release};
@@ -384,40 +391,49 @@ static uint32_t draw(uint32_t *state)
 	return *state >> 16;
 }
 
-/* Returns what was sent to the client. <seed> 0: in one piece. */
-static struct owner converse(struct kserve_room *room, uint8_t reply, const uint8_t *bytes,
-			     size_t n, uint32_t seed)
+/* An owner that has seen nothing. */
+static void owner_begin(struct owner *o, const struct kserve_room *room, uint8_t reply,
+			bool rewrites)
+{
+	struct asked *asked = o->asked;
+	char *log = o->log;
+
+	if (asked == NULL) {
+		asked = calloc(REQUESTS + 1, sizeof(*asked));
+		log = malloc(LOG_MAX);
+	}
+	memset(asked, 0, o->n_asked * sizeof(*asked));
+	*o = (struct owner){
+		.room = room, .reply = reply, .rewrites = rewrites, .asked = asked, .log = log};
+	pieces_begin();
+}
+
+/* <o> has what was sent to the client. <seed> 0: in one piece. */
+static void converse(struct owner *o, struct kserve_room *room, uint8_t reply, const uint8_t *bytes,
+		     size_t n, uint32_t seed)
 {
 	struct stream_settings settings = {.max_request = MAX_REQUEST, .kserve = room};
-	struct owner o = {
-		.room = room, .reply = reply, .rewrites = seed != 0, .log = malloc(LOG_MAX)};
 	uint64_t at = 0;
 
-	o.asked = calloc(REQUESTS + 1, sizeof(*o.asked));
-	placement_init(&o.placement, &stream_kserve, &ops, &o);
-	while (at < n && !o.closed && o.placement.stream.requests < REQUESTS - 1) {
+	owner_begin(o, room, reply, seed != 0);
+	placement_init(&o->placement, &stream_kserve, &ops, o);
+	while (at < n && !o->closed) {
 		uint64_t part = seed == 0 ? n - at : 1 + draw(&seed) % 40;
-		struct placement_piece *piece;
 
 		part = part < n - at ? part : n - at;
-		piece = malloc(sizeof(*piece) + part);
-		memcpy(piece + 1, bytes + at, part);
-		*piece = (struct placement_piece){
-			.position = at, .bytes = (uint8_t *)(piece + 1), .length = (uint32_t)part};
+		placement_take(&o->placement, pieces_take(at, bytes + at, (uint32_t)part));
 		at += part;
-		placement_take(&o.placement, piece);
 		/* Little time, too: reading ends anywhere. */
 		room->text_left = seed == 0 ? INT32_MAX : (int32_t)(1 + draw(&seed) % 100);
 		room_select(room, room->service_of_connection);
-		placement_run(&o.placement, &settings, at);
+		placement_run(&o->placement, &settings, at);
 	}
-	owner_advance(&o);
-	told_expect_all(o.told, &o.placement.stream);
-	placement_fini(&o.placement);
+	owner_advance(o);
+	told_expect_all(o->told, &o->placement.stream);
+	placement_fini(&o->placement);
 	require(TAILQ_EMPTY(&room->readers), "readers come back");
 	for (unsigned int i = 0; i < SERVICES; i++)
 		require(layouts[i]->users == 1, "models come back");
-	return o;
 }
 
 static void room_count(const struct kserve_room *room, struct kserve_counters *counters)
@@ -425,47 +441,54 @@ static void room_count(const struct kserve_room *room, struct kserve_counters *c
 	*counters = (struct kserve_counters){.inferences = 7};
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static struct kserve_room *make_room(void)
+{
+	struct kserve_room *room = malloc(kserve_room_bytes(READERS, ASKED, SERVICES));
+
+	kserve_room_init(room, READERS, ASKED, SERVICES);
+	room->version = "1";
+	room->max_request = MAX_REQUEST;
+	room->find = room_find;
+	room->next = room_next;
+	room->count = room_count;
+	room->tell = room_tell;
+	memset(room->date, '-', sizeof(room->date));
+	layouts[0] = kserve_layout_of(room, "m", &described, ROWS);
+	layouts[1] = kserve_layout_of(room, "n", &described_raw, ROWS);
+	layouts[2] = kserve_layout_of(room, "t", &described_text, ROWS);
+	layouts[3] = kserve_layout_of(room, "s", &described_strings, ROWS);
+	layouts[4] = kserve_layout_of(room, "b", &described_rows, ROWS);
+	layouts[5] = kserve_layout_of(room, "v", &described_elements, ROWS);
+	layouts[6] = kserve_layout_of(room, "w", &described_both, ROWS);
+	return room;
+}
+
+static void require_same(const struct owner *a, const struct owner *b, const char *what)
+{
+	require(a->n_log == b->n_log && memcmp(a->log, b->log, a->n_log) == 0, what);
+}
+
+static uint64_t run(const uint8_t *data, size_t size)
 {
 	static struct kserve_room *room;
-	struct owner whole, again, cut;
+	static struct owner whole, again, cut;
 
-	if (size < 3 || size > 8192)
-		return 0;
-	if (room == NULL) {
-		room = malloc(kserve_room_bytes(READERS, ASKED, SERVICES));
-		kserve_room_init(room, READERS, ASKED, SERVICES);
-		room->version = "1";
-		room->max_request = MAX_REQUEST;
-		room->find = room_find;
-		room->next = room_next;
-		room->count = room_count;
-		room->tell = room_tell;
-		memset(room->date, '-', sizeof(room->date));
-		layouts[0] = kserve_layout_of(room, "m", &described, ROWS);
-		layouts[1] = kserve_layout_of(room, "n", &described_raw, ROWS);
-		layouts[2] = kserve_layout_of(room, "t", &described_text, ROWS);
-		layouts[3] = kserve_layout_of(room, "s", &described_strings, ROWS);
-		layouts[4] = kserve_layout_of(room, "b", &described_rows, ROWS);
-		layouts[5] = kserve_layout_of(room, "v", &described_elements, ROWS);
-		layouts[6] = kserve_layout_of(room, "w", &described_both, ROWS);
-	}
+	if (room == NULL)
+		room = make_room();
 	room->service_of_connection = (data[2] >> 1 & 7) % SERVICES;
 	room->serving = (data[2] & 1) == 0;
-	memset(room->seen, 0, sizeof(room->seen));
-	memset(room->front, 0, sizeof(room->front));
-	whole = converse(room, data[1], data + 3, size - 3, 0);
-	again = converse(room, data[1], data + 3, size - 3, 0);
-	require(whole.n_log == again.n_log && memcmp(whole.log, again.log, whole.n_log) == 0,
-		"what was seen before is answered in another way");
-	cut = converse(room, data[1], data + 3, size - 3, 1 + data[0]);
-	require(whole.n_log == cut.n_log && memcmp(whole.log, cut.log, whole.n_log) == 0,
-		"the cuts change the answers");
-	free(whole.asked);
-	free(whole.log);
-	free(again.asked);
-	free(again.log);
-	free(cut.asked);
-	free(cut.log);
+	repeat_forget(room);
+	converse(&whole, room, data[1], data + 3, size - 3, 0);
+	converse(&again, room, data[1], data + 3, size - 3, 0);
+	require_same(&whole, &again, "what was seen before is answered in another way");
+	converse(&cut, room, data[1], data + 3, size - 3, 1 + data[0]);
+	require_same(&whole, &cut, "the cuts change the answers");
+	return repeat_sum(whole.log, whole.n_log);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	if (size >= 3 && size <= 8192)
+		repeat_some(run, data, size);
 	return 0;
 }

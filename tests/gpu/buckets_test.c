@@ -68,8 +68,10 @@ static void run_batch_of(struct rig *rig, uint32_t n, uint32_t max_batch)
 	struct rig_reply r;
 
 	REQUIRE(before != UINT64_MAX, "%u of %u: no batch of %u rows", n, max_batch, rows);
+	rig_hold(rig, 0);
 	for (uint32_t i = 0; i < n; i++)
 		ask(rig, i, 1 + (i * 37 + n) % 300, seed + i, NULL);
+	rig_release(rig, 0);
 	for (uint32_t i = 0; i < n; i++) {
 		REQUIRE(await(rig, 0, &r), "%u of %u: only %u replies", n, max_batch, i);
 		REQUIRE(is_reply(&r, 1 + (r.slot * 37 + n) % 300, seed + r.slot),
@@ -109,27 +111,41 @@ static void runs_the_smallest_that_fits(struct rig *rig)
 	}
 }
 
+/* How long a batch of <n> requests takes, in ns; 0: it has said what is wrong. */
+static uint64_t time_batch(struct rig *rig, uint32_t n)
+{
+	struct rig_reply r;
+
+	rig_hold(rig, 0);
+	for (uint32_t i = 0; i < n; i++)
+		ask(rig, i, 100, i, NULL);
+	rig_release(rig, 0);
+	for (uint32_t i = 0; i < n; i++)
+		if (!await(rig, 0, &r)) {
+			printf("    %u: no reply\n", n);
+			return 0;
+		}
+	return r.header->done_ns - r.header->start_ns;
+}
+
 /* Each row of a batch takes 30 ms here, used or not. */
 static void takes_the_time_of_its_size(struct rig *rig)
 {
 	const uint64_t row_ns = 30000000;
-	struct rig_reply r;
 
 	if (!begin(rig, (struct rig_params){.arguments = "max_request=300,kernel=1,buckets=1,"
 							 "delay_us=30000",
 					    .batch_timeout_us = 100000}))
 		return;
 	for (uint32_t n = 1; n <= 8; n++) {
-		uint64_t took;
+		uint64_t took = UINT64_MAX;
 
-		for (uint32_t i = 0; i < n; i++)
-			ask(rig, i, 100, i, NULL);
-		for (uint32_t i = 0; i < n; i++)
-			REQUIRE(await(rig, 0, &r), "%u: no reply", n);
-		took = r.header->done_ns - r.header->start_ns;
-		REQUIRE(took >= size_for(n, 8) * row_ns, "%u: %lu us", n,
-			(unsigned long)took / 1000);
-		/* A machine may be busy, but not for as long as the other rows would take. */
+		for (uint32_t i = 0; i < TRIES && (i == 0 || (n <= 4 && took >= 8 * row_ns)); i++) {
+			took = time_batch(rig, n);
+			REQUIRE(took >= size_for(n, 8) * row_ns, "%u: %lu us", n,
+				(unsigned long)took / 1000);
+		}
+		/* Not as long as the other rows would take. */
 		REQUIRE(n > 4 || took < 8 * row_ns, "%u: %lu us", n, (unsigned long)took / 1000);
 	}
 }
@@ -143,8 +159,10 @@ static void has_one_size_without_others(struct rig *rig)
 		return;
 	REQUIRE(rig->model.buckets.n == 1 && rig->model.buckets.rows[0] == 8, "%u sizes",
 		rig->model.buckets.n);
+	rig_hold(rig, 0);
 	for (uint32_t i = 0; i < 3; i++)
 		ask(rig, i, 100, i, NULL);
+	rig_release(rig, 0);
 	COUNTED(bucket_batches[0], 1);
 }
 

@@ -44,6 +44,17 @@ bool await(struct rig *rig, uint32_t link, struct rig_reply *r)
 	return true;
 }
 
+bool await_backlog(struct rig *rig, uint32_t link, uint32_t n)
+{
+	uint64_t end = clock_now_ns() + PATIENCE;
+	struct rig_reply r;
+
+	while (rig->link[link].backlog != n)
+		if (rig_reply(rig, link, &r) || clock_now_ns() > end)
+			return false;
+	return true;
+}
+
 bool silent(struct rig *rig, uint32_t link, unsigned int ms)
 {
 	uint64_t end = clock_now_ns() + ms * 1000000ull;

@@ -15,6 +15,9 @@
 /* Longer than any machine halts a thread. */
 #define PATIENCE   30000000000ull
 #define FOREVER_MS 600000
+/* A test for which a thread must go on within some ms is made so often, as a busy machine may halt
+ * it each time but one. A loop that does not what it should fails all of them. */
+#define TRIES 10
 
 extern int gpu; /* number of the device; -1: the CPU */
 extern unsigned int failures;
@@ -45,6 +48,8 @@ struct loop_test {
 bool begin(struct rig *rig, struct rig_params p);
 /* The next reply of the link, within PATIENCE. */
 bool await(struct rig *rig, uint32_t link, struct rig_reply *r);
+/* Wait until a heartbeat tells of <n> requests. False: a reply came, or nothing within PATIENCE. */
+bool await_backlog(struct rig *rig, uint32_t link, uint32_t n);
 /* Does no reply come within <ms>? */
 bool silent(struct rig *rig, uint32_t link, unsigned int ms);
 void pause_us(uint32_t us);

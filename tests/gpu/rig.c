@@ -227,11 +227,30 @@ static void write_payload(struct rig *rig, uint32_t link, uint32_t slot, uint32_
 		rig->nic->write(rig, link, at, rig_slot(rig, link, slot), length);
 }
 
+/* Write a descriptor, whose sequence says where. */
+static void show(struct rig *rig, uint32_t link, struct ring_descriptor next)
+{
+	struct rig_link *l = &rig->link[link];
+	struct ring_descriptor *d = rig_at(l, l->memory.descriptors);
+	uint64_t sequence = next.sequence;
+
+	d += (sequence - 1) & (rig->slots - 1);
+	if (rig->nic != NULL) {
+		rig->nic->write(rig, link,
+				l->memory.descriptors + (uint64_t)((uint8_t *)d - l->shadow), &next,
+				sizeof(next));
+	} else {
+		next.sequence = d->sequence; /* the mark of the last lap, until all else is there */
+		*d = next;
+		__atomic_store_n(&d->sequence, sequence, __ATOMIC_RELEASE);
+	}
+	sleeper_wake(&rig->sleeper);
+}
+
 void rig_submit(struct rig *rig, uint32_t link, uint32_t slot, uint32_t length,
 		const struct ring_descriptor *with)
 {
 	struct rig_link *l = &rig->link[link];
-	struct ring_descriptor *d = rig_at(l, l->memory.descriptors);
 	struct ring_descriptor next = with == NULL ? (struct ring_descriptor){0} : *with;
 
 	next.slot = slot;
@@ -239,20 +258,29 @@ void rig_submit(struct rig *rig, uint32_t link, uint32_t slot, uint32_t length,
 	if (next.payload == 0)
 		next.payload = rig_payload(rig, &l->memory, slot);
 	next.reply = rig_reply_place(rig, &l->memory, slot);
-	d += l->position++ & (rig->slots - 1);
-	if (rig->nic != NULL) {
+	next.sequence = ++l->position;
+	if (rig->nic != NULL)
 		write_payload(rig, link, slot, length);
-		next.sequence = l->position;
-		rig->nic->write(rig, link,
-				l->memory.descriptors + (uint64_t)((uint8_t *)d - l->shadow), &next,
-				sizeof(next));
-		sleeper_wake(&rig->sleeper);
-		return;
-	}
-	next.sequence = d->sequence; /* the mark of the last lap, until all else is there */
-	*d = next;
-	__atomic_store_n(&d->sequence, l->position, __ATOMIC_RELEASE);
-	sleeper_wake(&rig->sleeper);
+	if (l->holds && l->held.sequence == 0)
+		l->held = next;
+	else
+		show(rig, link, next);
+}
+
+void rig_hold(struct rig *rig, uint32_t link)
+{
+	rig->link[link].holds = true;
+	rig->link[link].held.sequence = 0;
+}
+
+/* The ring is read in order, so the first one holds back the others. */
+void rig_release(struct rig *rig, uint32_t link)
+{
+	struct rig_link *l = &rig->link[link];
+
+	l->holds = false;
+	if (l->held.sequence != 0)
+		show(rig, link, l->held);
 }
 
 void rig_cancel(struct rig *rig, uint32_t link, uint32_t slot, uint64_t sequence)

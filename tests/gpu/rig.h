@@ -56,6 +56,8 @@ struct rig_link {
 	uint64_t heartbeats;
 	uint32_t backlog; /* as the last heartbeat said */
 	bool mute;        /* completes nothing */
+	bool holds;       /* all that is submitted, behind <held> where its sequence is not 0 */
+	struct ring_descriptor held;
 	bool owes;        /* a completion, which lets the loop write over a piece that was taken */
 	void *nic;        /* the NIC's own */
 };
@@ -102,6 +104,10 @@ uint8_t *rig_slot(struct rig *rig, uint32_t link, uint32_t slot);
  * payload that is not 0 there stands instead of the slot's. */
 void rig_submit(struct rig *rig, uint32_t link, uint32_t slot, uint32_t length,
 		const struct ring_descriptor *with);
+/* From now on the loop sees nothing of what is submitted to the link; all of it at once, however
+ * long the caller is halted meanwhile, by rig_release(). */
+void rig_hold(struct rig *rig, uint32_t link);
+void rig_release(struct rig *rig, uint32_t link);
 void rig_cancel(struct rig *rig, uint32_t link, uint32_t slot, uint64_t sequence);
 /* Takes the next reply of the link and completes it; heartbeats are counted and completed on the
  * way. False: none yet. A WQE that a NIC would refuse ends the program. */

@@ -11,10 +11,10 @@
 
 topology_up "story$$" 1
 topology_config "
-  - {name: echo, address: $vip, port: 8500, model: faulty, replay: 2}
+  - {name: echo, address: $vip, port: 8500, model: faulty, replay: 2, queue_timeout_ms: 6000}
   - {name: poison, address: $vip, port: 8501, model: faulty, workers: assigned}
-  - {name: other, address: $vip, port: 8502, model: faulty, workers: assigned}
-  - {name: once, address: $vip, port: 8503, model: faulty, policy: round-robin, queue: 4096}" "workers: {timeout_ms: 5000, suspect_ms: 2000}"
+  - {name: other, address: $vip, port: 8502, model: faulty, workers: assigned, queue_timeout_ms: 6000}
+  - {name: once, address: $vip, port: 8503, model: faulty, policy: round-robin, queue: 4096, queue_timeout_ms: 6000}" "workers: {timeout_ms: 5000, suspect_ms: 2000}"
 start_lb
 
 start_both() {

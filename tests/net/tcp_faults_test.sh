@@ -6,7 +6,6 @@
 # workers are killed and halted under load; a load balancer that was killed and started again resets at once, and so
 # does another one that gets its address. A worker that is killed in the middle of a reply takes no other with it.
 . "$(dirname "$0")/story.sh"
-default_workers='' default_fabric=''
 
 # services PORT...: plain ones and one whose requests are kept
 services() {
@@ -51,7 +50,7 @@ expect "requests of w2" "$(worker w2 requests)" -eq 2
 # asking NAME PORT: large requests and replies under way all the time, in the background
 asking() {
     start "$1" client "$build/tests/net/stream/tcp-stream" ask --address "$vip" --port "$2" --connections 8 --pipeline 2 \
-        --min 200000 --max 1048576 --requests 500 --limit-s 90
+        --min 200000 --max 1048576 --requests 500 --limit-s 200
 }
 # ended NAME: it has had all answers, by bytes or a status, each byte right, and no connection ended
 ended() {
@@ -158,6 +157,7 @@ wait_for "the end of w1" eval '! worker_known w1'
 midway whole 8501 2
 start_agent 2 "${model[@]}"
 wait_for "w2 to be active" worker_is w2 active
+wait_for "the end of w1" eval '! worker_known w1'
 tell small cut
 expect "the next one of its connection" "$answer" = right
 tell both whole

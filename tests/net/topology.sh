@@ -29,6 +29,9 @@ topology_up() {
     tag=$1
     topology_sweep "${tag%%[0-9]*}"
     dir=$(mktemp -d "/tmp/doorbell-$tag.XXXXXX")
+    # In memory where that may be: a disk that builds keep busy holds up each line of a log, and the state
+    # file for longer than the 1 s that a setting may take.
+    mount -t tmpfs -o mode=700 doorbell "$dir" 2>/dev/null || true
     # Where DPDK puts its sockets; it leaves the folder behind.
     export RUNTIME_DIRECTORY=$dir
     # doorbell bench sends to addresses that this load balancer serves.
@@ -76,7 +79,7 @@ topology_sweep() {
         pid=${pid%%[-.]*}
         [[ $name =~ ^(doorbell-)?"$1"[0-9]+[-.] && ! -d /proc/$pid ]] || continue
         if [[ $name == doorbell-* ]]; then
-            rm -rf "/tmp/$name"
+            remove_folder "/tmp/$name"
             continue
         fi
         for pid in $(ip netns pids "$name"); do
@@ -231,6 +234,11 @@ worker_is() {
     [ "$(worker "$1" state)" = "$2" ]
 }
 
+remove_folder() {
+    umount -l "$1" 2>/dev/null || true
+    rm -rf "$1"
+}
+
 # Ends the processes that start made, agents before the load balancer; removes namespaces and $dir.
 topology_down() {
     local i
@@ -239,7 +247,7 @@ topology_down() {
         ip netns del "$i" 2>/dev/null || true
     done
     topology_namespaces=()
-    [ -z "$dir" ] || rm -rf "$dir"
+    [ -z "$dir" ] || remove_folder "$dir"
     dir=
 }
 

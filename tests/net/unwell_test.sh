@@ -10,7 +10,7 @@
 topology_up "story$$" 3
 topology_config "
   - {name: echo, address: $vip, port: 8500, model: echo, policy: round-robin}" \
-    "workers: {eject_ms: 500}"
+    "workers: {eject_ms: 500, timeout_ms: 5000, suspect_ms: 0}"
 start_lb
 start_agents 1 echo --model-args fail_every=1
 

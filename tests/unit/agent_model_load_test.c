@@ -356,6 +356,18 @@ Test(model_load, sizes_of_batches_end_with_the_largest)
 	cr_expect_eq(model.buckets.rows[6], 64);
 }
 
+Test(model_load, sizes_of_batches_may_be_left_out)
+{
+	offered = (struct agent_model_shape){.max_batch = 8, .n_buckets = 2, .bucket = {1, 3}};
+	cr_assert_eq(open_offer(), 0, "%s", error);
+	agent_model_keep_one_size(&model);
+	cr_expect_eq(model.buckets.n, 1);
+	cr_expect_eq(model.buckets.rows[agent_bucket(&model.buckets, 1)], 8);
+	agent_model_limit(&model, 4);
+	cr_expect_eq(model.buckets.n, 1);
+	cr_expect_eq(model.buckets.rows[0], 4);
+}
+
 Test(model_load, sizes_of_batches_that_make_no_sense_are_refused)
 {
 	static const struct agent_model_shape wrong[] = {

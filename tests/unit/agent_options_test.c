@@ -46,13 +46,13 @@ Test(agent_options, values_of_their_own_kind)
 	cr_assert_str_eq(o.gpus, "0,2");
 	cr_assert_eq(o.n_labels, 2);
 	cr_assert_str_eq(o.label[1], "c=");
-	cr_assert(o.dcqcn && o.hugepages && o.processes && !o.verbs);
-	cr_assert_eq(parse(NEEDED
-			   "--address fd00::11/64 --engine verbs --congestion-control off "
-			   "--no-hugepages --one-process --log-level error --log-format json"),
+	cr_assert(o.dcqcn && o.hugepages && o.processes && o.batch_sizes && !o.verbs);
+	cr_assert_eq(parse(NEEDED "--address fd00::11/64 --engine verbs --congestion-control off "
+				  "--no-hugepages --one-process --no-batch-sizes --log-level error "
+				  "--log-format json"),
 		     0);
 	cr_assert_eq(o.address.family, 6);
-	cr_assert(!o.dcqcn && !o.hugepages && !o.processes && o.verbs);
+	cr_assert(!o.dcqcn && !o.hugepages && !o.processes && !o.batch_sizes && o.verbs);
 	cr_assert_eq(o.log_level, 0);
 	cr_assert_eq(o.log_format, LOG_FORMAT_JSON);
 }

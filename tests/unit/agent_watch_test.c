@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Requests' times of arrival while the loop is in its model. */
+#include <stdbool.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <criterion/criterion.h>
 
@@ -8,10 +12,31 @@
 #include "turns/watch.h"
 
 #define SLOTS 8
-#define MS    UINT64_C(1000000)
 
 static struct ring_descriptor ring[2][SLOTS];
 static struct watch watch;
+static bool late; /* a request comes right after the watch has read the clock for the first time */
+static uint64_t came_ns;
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* In place of the C library's: what comes between two instructions of the watch's thread. */
+int clock_gettime(clockid_t clock, struct timespec *t)
+{
+	int ret = (int)syscall(SYS_clock_gettime, clock, t);
+
+	if (clock == CLOCK_MONOTONIC && __atomic_exchange_n(&late, false, __ATOMIC_ACQ_REL)) {
+		came_ns = now_ns();
+		__atomic_store_n(&ring[0][6].sequence, 7, __ATOMIC_RELEASE);
+	}
+	return ret;
+}
 
 static void setup(void)
 {
@@ -67,6 +92,18 @@ Test(agent_watch, it_knows_when_requests_came, .timeout = 20)
 	cr_assert_geq(watch_since(&watch, 0, 8, 0), between);
 	cr_assert_leq(watch_since(&watch, 0, 8, 0), after);
 	cr_assert_geq(watch_since(&watch, 1, 100, 0), between);
+}
+
+/* The watch's thread may be halted before it looks. */
+Test(agent_watch, no_request_came_before_it_was_there, .timeout = 20)
+{
+	const uint64_t from[] = {6, 100};
+
+	watch_begin(&watch, from);
+	__atomic_store_n(&late, true, __ATOMIC_RELEASE);
+	wait_for(0, 7);
+	watch_end(&watch);
+	cr_assert_geq(watch_since(&watch, 0, 6, 0), came_ns);
 }
 
 Test(agent_watch, what_it_has_not_seen_comes_now, .timeout = 20)

@@ -80,6 +80,85 @@ static char *doorbell(const char *arguments, int *status)
 	return output;
 }
 
+/* Two programs at once; each drained a worker when it ended with 0. */
+Test(control_cli, two_replacements_at_once_that_are_each_other_s_leave_one_worker)
+{
+	static const char *const wanted[] = {"workers replace gpu0 gpu1 --timeout 1",
+					     "workers replace gpu1 gpu0 --timeout 1"};
+	char command[512], drained[64];
+	int status;
+
+	for (unsigned int round = 0; round < 20; round++) {
+		FILE *pipe[2];
+		unsigned int n = 0;
+		char *text;
+
+		for (unsigned int i = 0; i < 2; i++) {
+			snprintf(command, sizeof(command), DOORBELL_CLI " %s >/dev/null 2>&1",
+				 wanted[(i + round) % 2]);
+			pipe[i] = popen(command, "r");
+		}
+		for (unsigned int i = 0; i < 2; i++)
+			n += WEXITSTATUS(pclose(pipe[i])) != 1;
+		cr_assert_eq(n, 1, "%u of 2 were done in round %u", n, round);
+		text = doorbell("workers settings --json", &status);
+		snprintf(drained, sizeof(drained), "%s",
+			 strstr(text, "\"name\": \"gpu0\"") != NULL ? "gpu0" : "gpu1");
+		free(text);
+		snprintf(command, sizeof(command), "workers resume %s", drained);
+		free(doorbell(command, &status));
+	}
+	tear_down();
+}
+
+/* Answers one line on <socket> as a load balancer does that does not know the method. */
+static pid_t answer_as_older(const char *socket_path)
+{
+	static const char reply[] = "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32601,"
+				    "\"message\":\"no method 'workers.replace'\"}}\n";
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0), peer;
+	char line[512];
+	pid_t pid;
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", socket_path);
+	cr_assert_eq(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	cr_assert_eq(listen(fd, 1), 0);
+	pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		peer = accept(fd, NULL, NULL);
+		_exit(read(peer, line, sizeof(line)) > 0 &&
+				      write(peer, reply, sizeof(reply) - 1) > 0
+			      ? 0
+			      : 1);
+	}
+	close(fd);
+	return pid;
+}
+
+Test(control_cli, an_older_load_balancer_is_not_asked_to_drain_instead)
+{
+	char path[100], command[256], *output;
+	int status;
+	pid_t pid;
+
+	snprintf(path, sizeof(path), "%s/old.sock", f.folder);
+	pid = answer_as_older(path);
+	snprintf(command, sizeof(command), "--socket %s workers replace a b", path);
+	output = doorbell(command, &status);
+	cr_expect_eq(status, 1);
+	cr_expect_str_eq(output,
+			 "doorbell: this doorbell-lb is older than the command, and cannot "
+			 "replace in one step; update it, or run 'doorbell workers drain a' "
+			 "while 'b' is active\n");
+	free(output);
+	waitpid(pid, &status, 0);
+	cr_expect_eq(status, 0);
+	unlink(path);
+	tear_down();
+}
+
 struct row {
 	const char *arguments;
 	int status;
@@ -118,6 +197,9 @@ static const struct row rows[] = {
 	{"workers replace gpu1 gpu1", 2, "workers replace: give two workers"},
 	{"workers replace gpu1", 2, "workers replace: "},
 	{"workers replace gpu1 hung", 0, "worker gpu1: drained\n"},
+	{"workers replace hung gpu1", 1,
+	 "doorbell: worker 'gpu1' is drained by an operator or was replaced, so 'hung' goes on; "
+	 "doorbell workers resume gpu1 lets it serve\n"},
 	{"workers drain hung --timeout 1", 3, "worker hung: draining, with 5 requests in hand\n"},
 	{"workers forget hung", 0, "worker hung: nothing is set for it any more, active\n"},
 	{"workers drain gpu1", 0, "worker gpu1: drained\n"},

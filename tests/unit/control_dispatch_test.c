@@ -578,10 +578,10 @@ Test(control_dispatch, readers_may_look_and_change_nothing)
 					  "services.list", "stats.show", "status.show",
 					  "flows.count", "log.show"};
 	static const char *const may_not[] = {
-		"workers.drain", "workers.assign", "workers.release", "workers.set",
-		"trace.start",	 "trace.read",	   "capture.start",   "capture.data",
-		"capture.read",	 "log.level",	   "config.check",    "config.diff",
-		"config.apply",	 "agent.hello",	   "agent.register"};
+		"workers.drain", "workers.replace", "workers.assign", "workers.release",
+		"workers.set",   "trace.start",     "trace.read",     "capture.start",
+		"capture.data",  "capture.read",    "log.level",      "config.check",
+		"config.diff",   "config.apply",    "agent.hello",    "agent.register"};
 	char line[128];
 
 	for (size_t i = 0; i < CONTROL_COUNT_OF(may); i++) {
@@ -603,5 +603,62 @@ Test(control_dispatch, readers_may_look_and_change_nothing)
 				   may_not[i], reply.data);
 		text_free(&reply);
 	}
+	fake_lb_destroy(lb);
+}
+
+static void expect_reply(struct control_connection *c, const char *line, const char *part)
+{
+	struct text reply = {0};
+
+	control_dispatch(c, line, strlen(line), &reply);
+	text_add(&reply, "", 1);
+	cr_expect_not_null(strstr(reply.data, part), "%s: %s", line, reply.data);
+	text_free(&reply);
+}
+
+#define REPLACE(old, successor)                                                                    \
+	CALL("workers.replace", "{\"name\":\"" old "\",\"successor\":\"" successor "\"}")
+
+Test(control_dispatch, of_two_workers_that_replace_each_other_one_goes_on)
+{
+	struct lb *lb = fake_lb_create();
+	struct control_connection c = {.lb = lb, .role = CONTROL_OPERATOR},
+				  d = {.lb = lb, .role = CONTROL_OPERATOR};
+	const struct worker *a = fake_lb_worker(lb, "a"), *b = fake_lb_worker(lb, "b");
+
+	expect_reply(&c, REPLACE("a", "b"), "\"state\":\"drained\"");
+	expect_reply(&d, REPLACE("b", "a"),
+		     "-32003,\"message\":\"worker 'a' is drained by an operator or was replaced, "
+		     "so 'b' goes on; doorbell workers resume a lets it serve\"");
+	cr_expect_eq(a->state, WORKER_DRAINING);
+	cr_expect_eq(b->state, WORKER_ACTIVE);
+	/* the same once more changes nothing */
+	expect_reply(&c, REPLACE("a", "b"), "\"state\":\"drained\"");
+	fake_lb_destroy(lb);
+}
+
+Test(control_dispatch, a_successor_that_does_not_serve_is_waited_for)
+{
+	struct lb *lb = fake_lb_create();
+	struct control_connection c = {.lb = lb, .role = CONTROL_OPERATOR};
+	const struct worker *a = fake_lb_worker(lb, "a");
+	struct worker *b = fake_lb_worker(lb, "b");
+
+	fake_lb_described(lb, "opt0", "gpt", "3");
+	b->state = WORKER_SUSPECT;
+	expect_reply(&c, REPLACE("a", "b"), "{\"waits\":\"worker 'b' is suspect\"}");
+	/* it was seen active before this call, but is dead by now */
+	fake_lb_kill(lb, b);
+	expect_reply(&c, REPLACE("a", "b"), "{\"waits\":\"worker 'b' is not registered\"}");
+	expect_reply(&c, REPLACE("a", "a"), "-32602,\"message\":\"params.successor: 'a' is the ");
+	expect_reply(&c, REPLACE("x", "a"), "-32001,\"message\":\"no worker 'x'");
+	expect_reply(&c, REPLACE("a", "opt0"),
+		     "-32003,\"message\":\"worker 'opt0' has model 'gpt', and 'a' has 'llama'\"");
+	cr_expect_eq(a->state, WORKER_ACTIVE);
+	/* one that would be drained when it registers never comes to serve */
+	expect_reply(&c, CALL("workers.drain", "{\"name\":\"b\",\"absent\":true}"),
+		     "\"drain\":true");
+	expect_reply(&c, REPLACE("a", "b"), "worker 'b' is drained by an operator");
+	cr_expect_eq(a->state, WORKER_ACTIVE);
 	fake_lb_destroy(lb);
 }

@@ -419,6 +419,12 @@ int lb_settings_drain(struct lb *lb, const char *name, bool drain, char *error, 
 	return 0;
 }
 
+int lb_settings_replace(struct lb *lb, struct worker *old, const struct worker *successor,
+			char *error, size_t error_size)
+{
+	return lb_settings_drain(lb, old->spec.name, true, error, error_size);
+}
+
 int lb_settings_weight(struct lb *lb, const char *name, uint32_t weight, char *error,
 		       size_t error_size)
 {

@@ -140,6 +140,12 @@ Test(control_lease, a_report_is_kept_and_a_wrong_one_is_refused_by_name)
 	fixture_send(fd, RENEW("{\"gpu\":{\"utilization\":101}}"));
 	fixture_expect(&f, fd, "params.report.gpu.utilization: cannot use 101");
 	cr_expect_eq(gpu1()->report.n_sizes, 2, "the last good one stays");
+	/* the lease is renewed all the same */
+	turn_for(2 * LEASE_MS);
+	cr_assert(gpu1()->uncontrolled);
+	fixture_send(fd, RENEW("{\"gpu\":{\"utilization\":101}}"));
+	fixture_expect(&f, fd, "\"result\":{\"lease_ms\":400,\"refused\":\"params.report.gpu.");
+	cr_expect_not(gpu1()->uncontrolled);
 	fixture_send(fd, RENEW("{}"));
 	fixture_expect(&f, fd, "\"result\":{\"lease_ms\":400}");
 	cr_expect_eq(gpu1()->report.n_sizes, 0);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The server over real sockets. */
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <sys/stat.h>
 
 #include "protocol/client.h"
@@ -365,7 +367,7 @@ Test(control_server, removes_workers_and_socket_when_it_ends)
 
 struct client_run {
 	json_t *version, *missing;
-	int code;
+	int code, fd;
 	char error[512];
 	bool done;
 };
@@ -401,6 +403,67 @@ Test(control_server, serves_the_client_library)
 	cr_assert_eq(run.code, CONTROL_ERROR_NOT_FOUND);
 	cr_assert_str_eq(run.error, "no worker 'x'; workers.list has them all");
 	json_decref(run.version);
+	tear_down();
+}
+
+static unsigned int signals;
+
+static void count_signal(int number)
+{
+	__atomic_add_fetch(&signals, 1, __ATOMIC_RELAXED);
+}
+
+/* Signals for <thread> until <run> is done, some of which come while it waits for bytes. */
+static void disturb(pthread_t thread, const struct client_run *run)
+{
+	__atomic_store_n(&signals, 0, __ATOMIC_RELAXED);
+	for (unsigned int i = 1; i <= 20; i++) {
+		pthread_kill(thread, SIGUSR1);
+		while (__atomic_load_n(&signals, __ATOMIC_RELAXED) < i &&
+		       !__atomic_load_n(&run->done, __ATOMIC_ACQUIRE))
+			sched_yield();
+		poll(NULL, 0, 1);
+	}
+}
+
+static void *run_wrapped_client(void *context)
+{
+	struct client_run *run = context;
+	struct control_client *client =
+		control_client_wrap(run->fd, run->error, sizeof(run->error));
+
+	run->version = control_client_call(client, "version", NULL, &run->code, run->error,
+					   sizeof(run->error));
+	control_client_close(client);
+	__atomic_store_n(&run->done, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* As when the terminal halts the doorbell program, and it goes on. */
+Test(control_server, client_waits_on_after_a_signal)
+{
+	const struct sigaction counting = {.sa_handler = count_signal, .sa_flags = SA_RESTART};
+	const char *halves[] = {"{\"jsonrpc\":\"2.0\",\"id\":1,", "\"result\":{\"a\":7}}\n"};
+	struct client_run run = {0};
+	char call[256];
+	pthread_t thread;
+	int pair[2];
+
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	cr_assert_eq(sigaction(SIGUSR1, &counting, NULL), 0);
+	run.fd = pair[0];
+	cr_assert_eq(pthread_create(&thread, NULL, run_wrapped_client, &run), 0);
+	cr_assert_gt(read(pair[1], call, sizeof(call)), 0);
+	for (unsigned int i = 0; i < 2; i++) {
+		disturb(thread, &run);
+		cr_assert_eq(send(pair[1], halves[i], strlen(halves[i]), MSG_NOSIGNAL),
+			     (ssize_t)strlen(halves[i]), "it is gone");
+	}
+	pthread_join(thread, NULL);
+	cr_assert_not_null(run.version, "%s", run.error);
+	cr_assert_eq(json_integer_value(json_object_get(run.version, "a")), 7);
+	json_decref(run.version);
+	close(pair[1]);
 	tear_down();
 }
 

@@ -140,6 +140,10 @@ Test(lb_kserve_infer, a_text_that_is_too_long)
 	memcpy(json, "{\"text_input\":\"", 15);
 	memcpy(json + 15 + 301, "\"}", 3);
 	expect_text(json, NULL, "text_input: more than 300 bytes");
+	/* A fault in it comes first, however it is cut. */
+	memcpy(json + 15 + 350, "\xff\"}", 4);
+	memset(json + 15 + 301, 'x', 49);
+	expect_text(json, NULL, "text_input: a string is not UTF-8, behind byte 13");
 }
 
 Test(lb_kserve_infer, a_request_with_everything)

@@ -50,6 +50,101 @@ WALK(a_drained_worker_that_registers_again_gets_nothing_until_it_is_resumed)
 	walk_destroy(w);
 }
 
+/* --- a worker that takes another one's place ----------------------------------------------------
+ */
+
+static void replace(struct walk *w, struct walk_worker *old, const struct walk_worker *successor)
+{
+	walk_need(lb_settings_replace(w->lb, walk_worker_of(old), walk_worker_of(successor),
+				      w->error, sizeof(w->error)) == 0,
+		  "%s", w->error);
+}
+
+/* A walk with the workers a, b and c, of which a has a request in hand that it does not answer. */
+static struct walk *walk_with_busy_worker(struct walk_worker *v[3])
+{
+	static const char *const name[] = {"a", "b", "c"};
+	struct walk *w = walk_create(NULL);
+
+	v[0] = walk_worker(w, &(struct walk_worker_params){.name = name[0]});
+	v[0]->answers = false;
+	walk_send(w, 0, &ask);
+	walk_settle(w);
+	walk_need(v[0]->n_requests == 1);
+	for (unsigned int i = 1; i < 3; i++)
+		v[i] = walk_worker(w, &(struct walk_worker_params){.name = name[i]});
+	return w;
+}
+
+static void die(struct walk *w, struct walk_worker *v)
+{
+	v->beats = false;
+	walk_pass(w, 600);
+	walk_expect_eq(state_of(v), WORKER_GONE);
+	v->gone = true;
+}
+
+WALK(a_worker_serves_again_when_its_successor_dies_before_it_is_drained)
+{
+	struct walk_worker *v[3];
+	struct walk *w = walk_with_busy_worker(v);
+
+	replace(w, v[0], v[1]);
+	walk_expect_eq(state_of(v[0]), WORKER_DRAINING);
+	die(w, v[2]);
+	walk_expect_eq(state_of(v[0]), WORKER_DRAINING);
+	die(w, v[1]);
+	walk_pass(w, 10);
+	walk_expect_eq(state_of(v[0]), WORKER_ACTIVE);
+	walk_expect(workers_settings_find(lb_settings(w->lb), "a") == NULL,
+		    "the drain is still kept");
+	walk_forget(w, 0);
+	walk_destroy(w);
+}
+
+WALK(a_successor_that_is_replaced_itself_hands_the_place_on)
+{
+	struct walk_worker *v[3];
+	struct walk *w = walk_with_busy_worker(v);
+
+	replace(w, v[0], v[1]);
+	replace(w, v[1], v[2]);
+	lb_worker_remove(w->lb, walk_worker_of(v[1]), "connection closed");
+	v[1]->gone = true;
+	walk_pass(w, 10);
+	walk_expect_eq(state_of(v[0]), WORKER_DRAINING);
+	die(w, v[2]);
+	walk_pass(w, 10);
+	walk_expect_eq(state_of(v[0]), WORKER_ACTIVE);
+	walk_forget(w, 0);
+	walk_destroy(w);
+}
+
+WALK(a_drain_that_is_an_operators_own_or_is_over_stays_when_a_successor_dies)
+{
+	struct walk_worker *v[3];
+	struct walk *w = walk_with_busy_worker(v);
+
+	/* what the operator says last counts, and what was said before the replacement */
+	replace(w, v[0], v[1]);
+	set_drain(w, "a", true);
+	set_drain(w, "c", true);
+	replace(w, v[2], v[1]);
+	die(w, v[1]);
+	walk_pass(w, 10);
+	walk_expect_eq(state_of(v[0]), WORKER_DRAINING);
+	walk_expect_eq(state_of(v[2]), WORKER_DRAINING);
+	/* and a worker that is drained has been replaced */
+	set_drain(w, "c", false);
+	v[1] = walk_worker(w, &(struct walk_worker_params){.name = "b"});
+	replace(w, v[2], v[1]);
+	walk_pass(w, 10);
+	die(w, v[1]);
+	walk_expect_eq(state_of(v[2]), WORKER_DRAINING);
+	walk_forget(w, 0);
+	walk_destroy(w);
+}
+
 WALK(an_operators_weight_overrides_the_agents_also_when_it_registers_again)
 {
 	struct walk *w = walk_create(NULL);

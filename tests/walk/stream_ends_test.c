@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "edge/edge.h"
+#include "edge/edge_private.h"
 #include "grpc_text.h"
 #include "reload/reload.h"
 #include "lb.h"
@@ -247,5 +248,81 @@ WALK(a_deadline_that_passes_while_the_document_is_read)
 	}
 	walk_expect_eq(edge_held_packets(w->lb->lcore[0]), 0);
 	walk_context("%s", "");
+	walk_destroy(w);
+}
+
+/* --- the packets of what has ended ------------------------------------------------------------ */
+
+#define LONG_CHAIN  5000u
+#define SHORT_CHAIN 10u
+
+static struct rte_mbuf *chain_of(struct rte_mempool *pool, unsigned int n)
+{
+	struct rte_mbuf *first = NULL, *m;
+
+	for (; n > 0; n--) {
+		m = rte_pktmbuf_alloc(pool);
+		walk_need(m != NULL);
+		m->next = first;
+		first = m;
+	}
+	return first;
+}
+
+/* Frees what is buried as iterations do. Each frees what it may, as long as there is something. */
+static void expect_freed_in_turns(struct edge *e, struct rte_mempool *pool)
+{
+	for (unsigned int left = rte_mempool_in_use_count(pool); left > 0;) {
+		unsigned int next = left > 256 ? left - 256 : 0;
+
+		walk_expect(e->n_graves > 0, "%u packets are left, and nothing is to be freed",
+			    left);
+		edge_free_buried(e, 256);
+		left = rte_mempool_in_use_count(pool);
+		walk_need(left == next, "%u and not %u are left", left, next);
+	}
+	walk_expect_eq(e->n_graves, 0);
+}
+
+WALK(chains_of_any_length_are_freed_in_turns_also_when_all_graves_are_taken)
+{
+	struct walk *w = walk_create(&params);
+	struct rte_mempool *pool =
+		rte_pktmbuf_pool_create("buried", 32767, 0, 0, 64, SOCKET_ID_ANY);
+	struct edge *e = w->lb->lcore[0]->edge;
+	struct rte_mbuf *shared[3];
+	unsigned int used;
+
+	walk_need(pool != NULL);
+	for (unsigned int i = 0; i < EDGE_GRAVES; i++)
+		edge_bury(e, chain_of(pool, SHORT_CHAIN));
+	walk_expect_eq(e->n_graves, EDGE_GRAVES);
+	for (unsigned int i = 0; i < 3; i++) {
+		struct rte_mbuf *m = chain_of(pool, LONG_CHAIN), *at = m;
+
+		/* The first that stay may be in a window or a port's ring, too. */
+		for (unsigned int k = 0; k < 9; k++)
+			at = at->next;
+		shared[i] = at;
+		rte_mbuf_refcnt_update(at, 1);
+		used = rte_mempool_in_use_count(pool);
+		edge_bury(e, m);
+		walk_expect(used - rte_mempool_in_use_count(pool) <= 9, "%u were freed at once",
+			    used - rte_mempool_in_use_count(pool));
+	}
+	for (unsigned int i = 0; i < 3; i++)
+		rte_mbuf_refcnt_update(shared[i], -1);
+	expect_freed_in_turns(e, pool);
+	/* One whose packets are all referred to elsewhere. */
+	for (unsigned int i = 0; i < EDGE_GRAVES; i++)
+		edge_bury(e, chain_of(pool, SHORT_CHAIN));
+	shared[0] = chain_of(pool, 9);
+	shared[1] = rte_pktmbuf_lastseg(shared[0]);
+	rte_mbuf_refcnt_update(shared[1], 1);
+	edge_bury(e, shared[0]);
+	walk_expect_eq(rte_mbuf_refcnt_read(shared[1]), 1);
+	rte_pktmbuf_free(shared[1]);
+	expect_freed_in_turns(e, pool);
+	rte_mempool_free(pool);
 	walk_destroy(w);
 }

@@ -507,6 +507,99 @@ WALK(rows_of_bytes_are_cut_by_their_lengths)
 	walk_destroy(w);
 }
 
+/* Two outputs of BYTES. */
+static struct walk_worker *pairs_worker(struct walk *w)
+{
+	static struct model_description described = {
+		.version = "1",
+		.batch = true,
+		.n_inputs = 1,
+		.n_outputs = 2,
+		.input = {{.name = "a", .datatype = DATATYPE_BYTES, .rank = 2, .shape = {-1, 1}}},
+		.output = {{.name = "b", .datatype = DATATYPE_BYTES, .rank = 2, .shape = {-1, 1}},
+			   {.name = "c", .datatype = DATATYPE_BYTES, .rank = 2, .shape = {-1, 1}}},
+	};
+	const struct walk_worker_params limits = {
+		.max_request = 4000, .max_reply = 4000, .slots = 64, .max_batch = 8};
+
+	return kserve_worker_of(w, &limits, 4, &described);
+}
+
+struct row_answer {
+	uint32_t n;
+	const char *bytes;
+};
+
+/* Asks for <n> rows, which the worker answers so; in JSON, or with binary outputs. */
+static void ask_for_answers(struct http_client *c, struct walk_worker *v, unsigned int n,
+			    bool binary, const struct row_answer *row)
+{
+	static const char *const text[] = {
+		BYTES_INPUT("[1,1]", "\"data\":[[\"a\"]]") "}",
+		BYTES_INPUT("[3,1]", "\"data\":[[\"a\"],[\"\"],[\"xyz\"]]") "}"};
+	static const char *const json[] = {
+		BYTES_INPUT("[1,1]",
+			    "\"parameters\":{\"binary_data_size\":5}") ",\"parameters\":{\"binary_"
+								       "data_output\":true}}",
+		BYTES_BINARY};
+
+	say_infer(c, (binary ? json : text)[n > 1], BYTES_ROWS,
+		  !binary ? 0
+		  : n > 1 ? 16
+			  : 5,
+		  false, false);
+	walk_need(v->n_requests == n, "%u rows: %s", v->n_requests, c->got);
+	for (unsigned int i = n; i-- > 0;)
+		walk_answer(v, i, &(struct walk_reply){.bytes = row[i].bytes, .n_bytes = row[i].n});
+	http_wait(c);
+	walk_expect_eq(edge_held_packets(c->w->lb->lcore[0]), 0);
+}
+
+/* All but those that fit are not what the model's description says. */
+WALK(answers_of_bytes_that_do_not_fit_their_rows_are_errors)
+{
+	static const struct {
+		unsigned int n;
+		bool pairs, fits;
+		struct row_answer row[3];
+	} rows[] = {
+		{3, false, true, {{5, "\1\0\0\0a"}, {4, "\0\0\0\0"}, {6, "\2\0\0\0xy"}}},
+		/* two elements in a row, and none in another one */
+		{3, false, false, {{10, "\1\0\0\0a\1\0\0\0b"}, {1, "c"}, {5, "\1\0\0\0d"}}},
+		/* an element that goes on in the next row */
+		{3, false, false, {{5, "\5\0\0\0a"}, {4, "\0\0\0\0"}, {5, "\1\0\0\0c"}}},
+		{3, false, false, {{5, "\1\0\0\0a"}, {5, "\0\0\0\0b"}, {5, "\1\0\0\0c"}}},
+		{3, false, false, {{5, "\1\0\0\0a"}, {5, "\1\0\0\0b"}, {3, "\0\0\0"}}},
+		{3, false, false, {{5, "\1\0\0\0a"}, {5, "\1\0\0\0b"}, {5, "\2\0\0\0c"}}},
+		{3, false, false, {{5, "\1\0\0\0a"}, {5, "\1\0\0\0b"}, {5, "\xff\xff\xff\xff."}}},
+		{1, false, true, {{5, "\1\0\0\0a"}}},
+		{1, false, false, {{10, "\1\0\0\0a\1\0\0\0b"}}},
+		{1, false, false, {{5, "\2\0\0\0a"}}},
+		{1, true, true, {{11, "\1\0\0\0a\2\0\0\0bc"}}},
+		{1, true, false, {{11, "\1\0\0\0a\3\0\0\0bc"}}},
+		{1, true, false, {{11, "\1\0\0\0a\1\0\0\0bc"}}},
+		{1, true, false, {{11, "\7\0\0\0abcdefg"}}},
+	};
+
+	for (unsigned int i = 0; i < 2 * RTE_DIM(rows); i++) {
+		struct walk *w = walk_create(&of_bytes);
+		struct walk_worker *v = rows[i / 2].pairs ? pairs_worker(w) : bytes_worker(w);
+		struct http_client *c = http_dial(w, 3000);
+
+		walk_context("%u", i);
+		v->answers = false;
+		ask_for_answers(c, v, rows[i / 2].n, i & 1, rows[i / 2].row);
+		if (rows[i / 2].fits)
+			walk_expect(strstr(c->got, "HTTP/1.1 200 OK") == c->got, "%s", c->got);
+		else
+			walk_expect(strstr(c->got, "does not fit its outputs") != NULL, "%s",
+				    c->got);
+		http_hang_up(c);
+		walk_destroy(w);
+	}
+	walk_context("%s", "");
+}
+
 static void say_call(struct http_client *c, struct text *t, const char *message, uint32_t n,
 		     bool cut)
 {

@@ -15,6 +15,7 @@
 #include "observe/flow_trace.h"
 #include "stop.h"
 #include "stream_client.h"
+#include "walk/loop.h"
 #include "worker.h"
 
 #define SERVICES                                                                                   \
@@ -132,6 +133,54 @@ WALK(a_network_that_loses_and_reorders)
 	walk_context("%s", "");
 }
 
+/* --- what the stages' cycles are divided by ----------------------------------------------------
+ */
+
+static uint64_t all_cycles(const struct lb_lcore_stats *s)
+{
+	uint64_t sum = 0;
+
+	for (unsigned int i = 0; i < LB_STAGES; i++)
+		sum += s->stage_cycles[i];
+	return sum;
+}
+
+/* Each stage that took time has handled something; requests and replies by TCP are some of it. */
+static void expect_stages(struct walk *w)
+{
+	const struct lb_lcore_stats s = walk_stats(w);
+	struct lb_lcore_stats idle;
+
+	for (unsigned int i = 0; i < LB_STAGES; i++)
+		walk_expect((s.stage_cycles[i] == 0) == (s.stage_items[i] == 0),
+			    "stage %u: %lu cycles for %lu items", i, s.stage_cycles[i],
+			    s.stage_items[i]);
+	walk_expect(s.requests > 0);
+	walk_expect(s.stage_items[LB_STAGE_ASSIGN] >= s.requests, "assigned: %lu of %lu",
+		    s.stage_items[LB_STAGE_ASSIGN], s.requests);
+	walk_expect(s.stage_items[LB_STAGE_SEND] >= s.requests, "sent: %lu of %lu",
+		    s.stage_items[LB_STAGE_SEND], s.requests);
+	/* The replies, and the segments in which they left. */
+	walk_expect(s.stage_items[LB_STAGE_EGRESS] > s.replies, "answered: %lu of %lu",
+		    s.stage_items[LB_STAGE_EGRESS], s.replies);
+	/* An iteration that finds nothing takes no stage's time: the clock stands still. */
+	for (unsigned int i = 0; i < 100; i++)
+		lb_poll(w->lb->lcore[0]);
+	idle = walk_stats(w);
+	walk_expect_eq(idle.polls - s.polls, 100);
+	walk_expect_eq(all_cycles(&idle), all_cycles(&s));
+}
+
+WALK(stages_count_what_came_by_tcp)
+{
+	struct walk *w = walk_create(&small);
+
+	walk_worker(w, NULL);
+	run_on(w, &(struct stream_net){0}, 4, 20, 1400, 8);
+	expect_stages(w);
+	walk_destroy(w);
+}
+
 /* --- requests larger than a packet ------------------------------------------------------------ */
 
 static struct walk *create_large(const char *more, const char *buffer)
@@ -171,6 +220,16 @@ WALK(large_requests)
 {
 	run_large("", &(struct stream_net){0}, 1, 10, 3);
 	run_large(", payload_crc: true", &(struct stream_net){0}, 8, 10, 4);
+}
+
+WALK(stages_count_large_requests)
+{
+	struct walk *w = create_large("", "buffer_mb: 16, window: 256KiB");
+
+	walk_worker(w, &roomy);
+	run_on(w, &(struct stream_net){0}, 4, 10, 65536, 3);
+	expect_stages(w);
+	walk_destroy(w);
 }
 
 WALK(large_requests_out_of_order)

@@ -12,7 +12,7 @@ static const struct walk_params params = {
 	.more = "tcp: {connections: 256, buffer_mb: 32}\n",
 };
 
-static const struct walk_params large_params = {
+const struct walk_params text_large_params = {
 	.services = "  - {name: echo, protocol: tcp, framing: kserve, address: " PACKET_DESTINATION4
 		    ", port: 8000, model: echo, max_request: 1MiB, max_reply: 1MiB}\n",
 	.more = "tcp: {connections: 256, buffer_mb: 64}\n",
@@ -56,7 +56,7 @@ static void put_json(const char *json, uint32_t n)
 }
 
 /* One whose values follow its JSON. */
-static void put_binary(const char *json, uint32_t length, const char *values, uint32_t n)
+void text_put_binary(const char *json, uint32_t length, const char *values, uint32_t n)
 {
 	char head[200];
 
@@ -93,7 +93,7 @@ static void make_batches(const struct text_kind *k)
 	static const char rows[512];
 
 	for (unsigned int i = 0; i < 60; i++)
-		put_binary(json, sizeof(json) - 1, rows, sizeof(rows));
+		text_put_binary(json, sizeof(json) - 1, rows, sizeof(rows));
 }
 
 static void make_spaces(const struct text_kind *k)
@@ -336,13 +336,13 @@ static void make_long_answer(const struct text_kind *k)
 
 	for (uint32_t i = 0; i < n; i++)
 		memcpy(bytes + i * each, &third, each);
-	put_binary(json, length, bytes, n * each);
+	text_put_binary(json, length, bytes, n * each);
 }
 
 /* --- typed contents of each datatype ------------------------------------------------------------
  */
 
-static uint32_t put_varint(char *at, uint64_t value)
+uint32_t text_varint(char *at, uint64_t value)
 {
 	uint32_t n = 0;
 
@@ -359,13 +359,13 @@ static void put_typed(const struct text_kind *k, uint32_t elements, const char *
 	static char message[1200000];
 	const char *type = workers_datatype_name(k->datatype);
 	char shape[8], input[64], size[8];
-	uint32_t s = put_varint(shape, elements), c = put_varint(size, length), n = 5, i;
+	uint32_t s = text_varint(shape, elements), c = text_varint(size, length), n = 5, i;
 
 	i = sprintf(input, "\x0a\1a\x12%c%s\x1a%c", (char)strlen(type), type, (char)s);
 	memcpy(input + i, shape, s);
 	i += s;
 	n += sprintf(message + n, "\x0a\4echo\x2a");
-	n += put_varint(message + n, i + 1 + c + length);
+	n += text_varint(message + n, i + 1 + c + length);
 	memcpy(message + n, input, i);
 	n += i;
 	message[n++] = 0x2a;
@@ -414,7 +414,7 @@ static void make_typed_contents(const struct text_kind *k)
 		return put_typed(k, TYPED_ELEMENTS, contents, n);
 	}
 	contents[n++] = (char)(field_of(k->datatype) << 3 | 2);
-	n += put_varint(contents + n, TYPED_ELEMENTS * each);
+	n += text_varint(contents + n, TYPED_ELEMENTS * each);
 	memset(contents + n, 1, TYPED_ELEMENTS * each);
 	put_typed(k, TYPED_ELEMENTS, contents, n + TYPED_ELEMENTS * each);
 }
@@ -472,7 +472,7 @@ static void make_text_of_batches(const struct text_kind *k)
 
 	memset(rows, 0x99, sizeof(rows));
 	for (unsigned int i = 0; i < 60; i++)
-		put_binary(json, sizeof(json) - 1, rows, sizeof(rows));
+		text_put_binary(json, sizeof(json) - 1, rows, sizeof(rows));
 }
 
 /* Of 256 rows by gRPC: raw, or typed. */
@@ -484,7 +484,7 @@ static void put_batch_calls(bool raw)
 		 typed = raw ? 0 : 1 + 2 + 1 + 2 + 256;
 
 	n += sprintf(message + n, "\x0a\4echo\x2a");
-	n += put_varint(message + n, i + typed);
+	n += text_varint(message + n, i + typed);
 	memcpy(message + n, input, i);
 	n += i;
 	n += sprintf(message + n, raw ? "\x3a\x80\4" : "\x2a\x83\2\x22\x80\2");
@@ -541,7 +541,7 @@ static void make_huffman(const struct text_kind *k)
 	for (unsigned int i = 0; i < 8; i++) {
 		memcpy(head + n, "\0\1x\xff", 4);
 		n += 4;
-		n += put_varint(head + n, 900 - 127);
+		n += text_varint(head + n, 900 - 127);
 		memset(head + n, 0, 900); /* '0', of five bits */
 		n += 900;
 	}
@@ -703,12 +703,12 @@ static void __attribute__((constructor)) write_services(void)
 
 #define JSON_OF(name, type)                                                                        \
 	{                                                                                          \
-		"JSON of 1 MiB: " name, &large_params, tensor_worker, make_values,                 \
+		"JSON of 1 MiB: " name, &text_large_params, tensor_worker, make_values,            \
 			.datatype = type                                                           \
 	}
 #define TYPED_OF(name, type)                                                                       \
 	{                                                                                          \
-		"typed contents: " name, &large_params, tensor_worker, make_typed_contents,        \
+		"typed contents: " name, &text_large_params, tensor_worker, make_typed_contents,   \
 			.datatype = type                                                           \
 	}
 
@@ -726,11 +726,11 @@ const struct text_kind text_kinds[] = {
 	JSON_OF("FP32, ties", DATATYPE_FP32),
 	JSON_OF("FP64, ties", DATATYPE_FP64),
 	JSON_OF("BYTES", DATATYPE_BYTES),
-	{"reply of 1 MiB in JSON: UINT8", &large_params, tensor_worker, make_long_answer,
+	{"reply of 1 MiB in JSON: UINT8", &text_large_params, tensor_worker, make_long_answer,
 	 .datatype = DATATYPE_UINT8},
-	{"reply of 1 MiB in JSON: FP32", &large_params, tensor_worker, make_long_answer,
+	{"reply of 1 MiB in JSON: FP32", &text_large_params, tensor_worker, make_long_answer,
 	 .datatype = DATATYPE_FP32},
-	{"reply of 1 MiB in JSON: FP64", &large_params, tensor_worker, make_long_answer,
+	{"reply of 1 MiB in JSON: FP64", &text_large_params, tensor_worker, make_long_answer,
 	 .datatype = DATATYPE_FP64},
 	{"chunks of a byte", &params, worker, make_chunks},
 	{"requests of 25 bytes", &params, worker, make_small_requests},
@@ -750,9 +750,9 @@ const struct text_kind text_kinds[] = {
 	TYPED_OF("FP32", DATATYPE_FP32),
 	TYPED_OF("FP64", DATATYPE_FP64),
 	TYPED_OF("BYTES", DATATYPE_BYTES),
-	{"contents that are not packed", &large_params, tensor_worker, make_loose_contents,
+	{"contents that are not packed", &text_large_params, tensor_worker, make_loose_contents,
 	 .datatype = DATATYPE_UINT8},
-	{"contents packed one by one", &large_params, tensor_worker, make_short_fields,
+	{"contents packed one by one", &text_large_params, tensor_worker, make_short_fields,
 	 .datatype = DATATYPE_UINT8},
 	{"empty fields of a message", &params, worker, make_empty_fields},
 	{"HPACK: a field of 4,000 bytes by reference", &params, worker, make_one_reference},

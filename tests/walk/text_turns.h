@@ -14,12 +14,18 @@ struct text_kind {
 	const struct walk_params *params;
 	void (*worker)(struct walk *w, const struct text_kind *k);
 	void (*make)(const struct text_kind *k); /* puts what one client sends; or NULL, and */
-	void (*run)(struct walk *w); /* does all by itself, with text_turn() */
-	enum datatype datatype;      /* of those that have one */
+	void (*run)(struct walk *w);             /* does all by itself, with text_turn() */
+	enum datatype datatype;                  /* of those that have one */
+	/* of those that ask for BYTES: the rows of a request, elements of a row, bytes of one; and
+	 * how many requests there are, most of which are to be answered (0: not checked) */
+	uint32_t rows, elements, length, requests;
 };
 
-extern const struct text_kind text_kinds[], text_ends[];
-extern const unsigned int n_text_kinds, n_text_ends;
+/* A service of 1 MiB requests and replies, and packets for them. */
+extern const struct walk_params text_large_params;
+
+extern const struct text_kind text_kinds[], text_bytes[], text_ends[];
+extern const unsigned int n_text_kinds, n_text_bytes, n_text_ends;
 
 /* A turn that is measured; then workers take what came and act. */
 void text_turn(struct walk *w);
@@ -32,6 +38,10 @@ void text_put(const void *bytes, uint32_t n);
 uint32_t text_length(void);
 void text_put_text(const struct text *t);
 void text_put_frame(uint8_t type, uint8_t flags, uint32_t id, const void *bytes, uint32_t n);
+/* A request by HTTP/1.1 whose values follow its JSON. */
+void text_put_binary(const char *json, uint32_t length, const char *values, uint32_t n);
+/* Writes a number as protobuf has it. Returns its bytes. */
+uint32_t text_varint(char *at, uint64_t value);
 /* The beginning of a connection of HTTP/2. */
 void text_begin_http2(void);
 

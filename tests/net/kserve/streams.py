@@ -259,12 +259,18 @@ def step_worker_lost():
 
 
 def step_balancer_lost():
-    """The load balancer is killed in the middle of streams: they break, without an end."""
-    answers = [post('generate_stream', 'word ' * 400) for _ in range(8)]
+    """The load balancer is killed in the middle of streams: they break, without an end. Nothing comes any more, which
+    each client finds out by its own limit."""
+    connections = [http.client.HTTPConnection(HOST, 8501, timeout=20) for _ in range(8)]
+    for connection in connections:
+        connection.connect()
+    sockets = [connection.sock for connection in connections]
+    answers = [post('generate_stream', 'word ' * 400, connection=connection) for connection in connections]
     for answer in answers:
         assert answer.readline().startswith(b'data: ')
     os.kill(int(os.environ['BALANCER']), signal.SIGKILL)
-    for answer in answers:
+    for sock, answer in zip(sockets, answers):
+        sock.settimeout(1)
         try:
             rest = answer.read()
             raise AssertionError(rest)
