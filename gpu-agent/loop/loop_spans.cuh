@@ -199,13 +199,16 @@ template <typename T> static __device__ uint64_t load_word(const T *from, uint32
 	return word;
 }
 
-/* Store that word, and copy those beyond the block's number of threads. */
+/* Store that word, and copy those beyond the block's number of threads. Here and below no loop is
+ * unrolled: most are done after one step, and code that is jumped over makes the jump slower. */
 template <typename T>
 static __device__ void store_words(T *to, const T *from, uint32_t n, uint64_t word)
 {
 	if (threadIdx.x < n * sizeof(T) / 8)
 		((uint64_t *)to)[threadIdx.x] = word;
-	for (uint32_t i = threadIdx.x + blockDim.x; i < n * sizeof(T) / 8; i += blockDim.x)
+#pragma unroll 1
+	for (uint32_t i = threadIdx.x + GPU_BLOCK; i < n * (uint32_t)(sizeof(T) / 8);
+	     i += GPU_BLOCK)
 		((uint64_t *)to)[i] = ((const uint64_t *)from)[i];
 }
 
@@ -214,7 +217,8 @@ template <typename T>
 static __device__ void copy_words(T *to, const T *from, uint32_t n, uint32_t threads = GPU_BLOCK)
 {
 	static_assert(sizeof(T) % 8 == 0, "copied by words");
-	for (uint32_t i = threadIdx.x; i < n * sizeof(T) / 8; i += threads)
+#pragma unroll 1
+	for (uint32_t i = threadIdx.x; i < n * (uint32_t)(sizeof(T) / 8); i += threads)
 		((uint64_t *)to)[i] = ((const uint64_t *)from)[i];
 }
 
