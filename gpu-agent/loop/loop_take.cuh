@@ -85,11 +85,16 @@ static __device__ uint64_t most_us(const struct block0 *b, uint64_t now)
 	return (now - b->carried.last_poll) / 1000;
 }
 
-/* How long a request with stamp <sent_us> has waited that is seen <now>. */
-static __device__ uint32_t waited_us(const struct block0 *b, const struct agent_link *link,
-				     uint32_t sent_us, uint64_t now)
+/* When a look at the rings finds requests: in ns, and as their stamps want it. */
+struct look {
+	uint64_t now, now_us, most_us;
+};
+
+/* Computed here and not where it is used: beside loads that are on their way. */
+static __device__ __forceinline__ uint64_t computed(uint64_t value)
 {
-	return ring_clock_waited(&link->clock, sent_us, now / 1000, most_us(b, now));
+	asm volatile("" : "+l"(value));
+	return value;
 }
 
 /*
@@ -146,6 +151,14 @@ static __device__ void announce_none(struct turn *t)
 #define POLL_LEFT  2u /* not all of them fitted into the batch; how many is in the bits above */
 #define POLL_SHIFT 2
 
+/* POLL_* where marks of <there> are there and <taken> requests were taken. */
+static __device__ uint32_t poll_left(uint32_t there, uint32_t taken)
+{
+	uint32_t left = __popc(there) - taken;
+
+	return left > 0 ? POLL_LEFT | left << POLL_SHIFT : 0;
+}
+
 /* A lane's part of a poll: a quarter of one descriptor of one link. */
 struct poll_lane {
 	struct agent_link *link;
@@ -197,9 +210,9 @@ static __device__ bool takes_request(const struct gpu_loop *g, const struct turn
 
 /* Make request <r> of the descriptor that four lanes have <seen>, on the lane that takes it
  * (<mine>); all lanes call it. False when it has no valid slot, so that nothing can answer it. */
-static __device__ bool make_request(const struct gpu_loop *g, const struct block0 *b,
-				    const struct poll_lane *p, struct bytes16 seen, uint64_t now,
-				    bool mine, uint32_t takers, struct gpu_request *r)
+static __device__ bool make_request(const struct gpu_loop *g, const struct poll_lane *p, struct bytes16 seen,
+				    const struct look *at, bool mine, uint32_t takers,
+				    struct gpu_request *r)
 {
 	uint32_t first_part = threadIdx.x & ~(QUARTERS - 1), sent_us;
 	struct bytes16 first, second;
@@ -212,12 +225,13 @@ static __device__ bool make_request(const struct gpu_loop *g, const struct block
 	sent_us = (uint32_t)__shfl_sync(ALL_LANES, seen.high, first_part + 2);
 	/* The last request of the link that is taken has waited least. */
 	if (mine && (takers & p->link_lanes) >> threadIdx.x == 1)
-		ring_clock_note(&p->link->clock, sent_us, now / 1000, most_us(b, now));
+		ring_clock_note(&p->link->clock, sent_us, at->now_us, at->most_us);
 	__syncwarp();
 	if (mine) {
-		r->waited_us = waited_us(b, p->link, sent_us, now);
+		r->waited_us =
+			ring_clock_waited(&p->link->clock, sent_us, at->now_us, at->most_us);
 		r->sequence = seen.high;
-		r->seen_ns = now;
+		r->seen_ns = at->now;
 		r->link = p->link_number;
 		parse_descriptor(g, p->link, first, second, r);
 		/* Half of the descriptor may have been old: read it again before the request is
@@ -237,25 +251,28 @@ static __device__ uint32_t deadline_of(const struct gpu_request *r)
 }
 
 /*
- * Warp 0: announce and take the only request that a look has found, the first of a batch; lane
- * <lead> has read its mark. It does what announce_first(), make_request() and add_requests() do,
- * with one lane and few words between the warp's lanes: most requests come alone, and each step is
- * a trip through shared memory.
+ * Warp 0: announce and take the first request that a look has found, and only that one, as the first
+ * of a batch; lane <lead> has read its mark. It does what announce_first(), make_request() and
+ * add_requests() do, with one lane and few words between the warp's lanes: most requests come alone,
+ * and each step is a trip through shared memory. False when it is only announced: half of its
+ * descriptor may have been old, which the others read again before they call it bad.
  */
-static __device__ void take_only(const struct gpu_loop *g, struct block0 *b, struct turn *t,
+static __device__ bool take_only(const struct gpu_loop *g, struct turn *t,
 				 const struct poll_lane *p, struct bytes16 seen, uint32_t lead,
-				 uint64_t now)
+				 const struct look *at)
 {
 	struct agent_link *link = p->link;
 	struct bytes16 half[2];
 	uint32_t sent_us = (uint32_t)__shfl_sync(ALL_LANES, seen.high, lead - 1);
 	bool fits = announce_first(g, link, p->link_number, t, seen, lead, half);
 
+	fits = fits && (uint32_t)(half[0].low >> 32) >= g->min_request;
+	if (!__any_sync(ALL_LANES, threadIdx.x == lead && fits))
+		return false;
 	if (threadIdx.x == lead) {
-		ring_clock_note(&link->clock, sent_us, now / 1000, most_us(b, now));
 		struct gpu_request r = {
 			.sequence = seen.high,
-			.seen_ns = now,
+			.seen_ns = at->now,
 			.slot = (uint32_t)half[0].low,
 			.length = (uint32_t)(half[0].low >> 32),
 			.deadline_us = (uint32_t)half[1].high,
@@ -264,26 +281,19 @@ static __device__ void take_only(const struct gpu_loop *g, struct block0 *b, str
 			.reply = (uint32_t)(half[1].low >> 32),
 			.link = p->link_number,
 			.flags = (uint32_t)(half[0].high >> 32),
-			.waited_us = waited_us(b, link, sent_us, now),
+			.waited_us = ring_clock_note(&link->clock, sent_us, at->now_us, at->most_us),
 			.status = RING_OK,
 		};
 
-		/* Half of the descriptor may have been old: read it again before the request is
-		 * called bad. */
-		if (!fits || r.length < g->min_request)
-			reread_descriptor(g, link, &r);
-		link->position++;
-		if (r.slot != GPU_NO_SLOT) {
-			t->request[0] = r;
-			t->n = 1;
-			t->soonest_us = deadline_of(&r);
-			t->needs_recheck = r.status != RING_OK || r.flags != 0;
-			link->built = 1;
-		} else {
-			b->carried.stats.bad++;
-		}
+		link->position = r.sequence;
+		link->built = 1;
+		t->request[0] = r;
+		t->n = 1;
+		t->soonest_us = deadline_of(&r);
+		t->needs_recheck = r.flags != 0;
 	}
 	__syncwarp();
+	return true;
 }
 
 /* Add the request of each <good> lane to the batch; <takers> have taken one, good or not. */
@@ -324,7 +334,9 @@ static __device__ uint32_t poll_descriptors(const struct gpu_loop *g, struct blo
 					    bool asks_host)
 {
 	struct poll_lane p = poll_lane_of(g, b, base, shift);
-	uint32_t there, lead, takers, missed = 0;
+	uint64_t last_poll = b->carried.last_poll;
+	uint32_t there, lead, takers, missed;
+	struct look at = {.now = now};
 	struct gpu_request r = {};
 	struct bytes16 seen, half[2];
 	bool mine, good;
@@ -334,6 +346,8 @@ static __device__ uint32_t poll_descriptors(const struct gpu_loop *g, struct blo
 	*stop = relaxed_sys(&g->shared->stop, asks_host, 0);
 	next = load_completion(p.link, asks_host);
 	seen = acquire_quarter(descriptor_at(p.link, p.link->position + p.offset), p.part);
+	at.now_us = computed(now / 1000);
+	at.most_us = computed((now - last_poll) / 1000);
 	mine = p.part == QUARTERS - 1 && p.has_link && p.offset < p.link->slot_count &&
 	       seen.high == p.link->position + p.offset + 1;
 	there = __ballot_sync(ALL_LANES, mine);
@@ -346,23 +360,22 @@ static __device__ uint32_t poll_descriptors(const struct gpu_loop *g, struct blo
 		return 0;
 	}
 	lead = __ffs(there) - 1;
-	if (may_wait && t->n == 0 && !t->first.announced && there == 1u << lead &&
-	    (lead / QUARTERS & ((1u << shift) - 1)) == 0) {
-		take_only(g, b, t, &p, seen, lead, now);
-		return shift == 0 ? POLL_MORE : 0;
-	}
+	missed = __any_sync(ALL_LANES, p.has_link && (there & p.link_lanes) ==
+							 (MARK_LANES & p.link_lanes))
+			 ? POLL_MORE
+			 : 0;
+	if (may_wait && t->n == 0 && !t->first.announced &&
+	    (there == 1u << lead || g->max_batch == 1) &&
+	    (lead / QUARTERS & ((1u << shift) - 1)) == 0 &&
+	    take_only(g, t, &p, seen, lead, &at))
+		return missed | poll_left(there, 1);
 	if (may_wait && !t->first.announced)
 		announce_first(g, p.link, p.link_number, t, seen, lead, half);
 	mine = takes_request(g, t, &p, there, mine);
 	takers = __ballot_sync(ALL_LANES, mine);
-	good = make_request(g, b, &p, seen, now, mine, takers, &r);
+	good = make_request(g, &p, seen, &at, mine, takers, &r);
 	add_requests(b, t, &p, &r, takers, good);
-	if (__any_sync(ALL_LANES,
-		       p.has_link && (there & p.link_lanes) == (MARK_LANES & p.link_lanes)))
-		missed |= POLL_MORE;
-	return there == takers
-		       ? missed
-		       : missed | POLL_LEFT | (__popc(there) - __popc(takers)) << POLL_SHIFT;
+	return missed | poll_left(there, __popc(takers));
 }
 
 /* A lane's link where each lane has one descriptor of WINDOWS groups as poll_lane_of() numbers
@@ -484,13 +497,14 @@ static __device__ uint64_t poll_wide(const struct gpu_loop *g, struct block0 *b,
 		ring_clock_note(&p.link->clock, sent_us, now / 1000, most_us(b, now));
 	__syncwarp();
 	if (mine) {
-		r.waited_us = waited_us(b, p.link, sent_us, now);
+		r.waited_us = ring_clock_waited(&p.link->clock, sent_us, now / 1000,
+						most_us(b, now));
 		good = own_request(g, &p, half, mark, now, &r);
 	}
 	add_requests(b, t, &p, &r, takers, good);
 	mine = p.has_link && (there & p.link_lanes) == p.link_lanes;
 	return (uint64_t)stop << 32 | (__any_sync(ALL_LANES, mine) ? POLL_MORE : 0) |
-	       (there != takers ? POLL_LEFT : 0) | (__popc(there) - __popc(takers)) << POLL_SHIFT;
+	       poll_left(there, __popc(takers));
 }
 
 /* Requests that wait in the rings, as far as the poll knows: it has <taken> of the <unread> known
