@@ -80,13 +80,12 @@ static __device__ void publish_places(const struct gpu_loop *g, const struct tur
 				      const struct agent_link *links, const struct gpu_request *r)
 {
 	const struct agent_link *link = &links[r->link];
-	bool good = r->status == RING_OK;
+	const uint8_t *payload = payload_at(link, r->payload);
+	uint8_t *reply = reply_at(link, r->slot) + sizeof(struct ring_reply);
+	bool good = r->status == RING_OK, fetched = t->quick & (r->length <= QUICK_MAX);
 
-	g->requests[r->row] = good && !(t->quick && r->length <= QUICK_MAX)
-				      ? payload_at(link, r->payload)
-				      : (const uint8_t *)g->model.input;
-	g->replies[r->row] = good ? reply_at(link, r->slot) + sizeof(struct ring_reply)
-				  : (uint8_t *)g->model.output;
+	g->requests[r->row] = good & !fetched ? payload : (const uint8_t *)g->model.input;
+	g->replies[r->row] = good ? reply : (uint8_t *)g->model.output;
 }
 
 /* Tell the model of a request that has a row. */
@@ -184,14 +183,23 @@ static __device__ void publish_batch(const struct gpu_loop *g, const struct turn
 		g->state->batch = *t;
 }
 
-/* Warp 0: the same for a batch of one that is quick. */
+/* Warp 0: the same for a batch of one that is quick, and store the state of links and loop. All is
+ * read from shared memory before the first of it is stored. */
 static __device__ void publish_quick(const struct gpu_loop *g, const struct turn *t,
-				     const struct agent_link *links)
+				     const struct block0 *b)
 {
-	copy_words(g->request, t->request, 1, WARP);
-	copy_words(&g->state->batch, (const struct gpu_batch *)t, 1, WARP);
+	uint64_t request = lane_word(t->request), link = lane_word(b->links);
+	uint64_t batch = lane_word((const struct gpu_batch *)t);
+	uint64_t carried = lane_word(&b->carried);
+
+	store_lane_word(g->request, request);
+	store_lane_word(&g->state->batch, batch);
+	store_lane_word(&g->state->carried, carried);
+	store_lane_word(g->links, link);
+	if (g->n_links > 1)
+		copy_words(g->links + 1, b->links + 1, g->n_links - 1, WARP);
 	if (threadIdx.x == 0)
-		publish_row(g, t, links, &t->request[0]);
+		publish_row(g, t, b->links, &t->request[0]);
 }
 
 /* Block 0, one thread: release number <what> with <flags>, and with it all that was written before.

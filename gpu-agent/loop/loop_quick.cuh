@@ -23,8 +23,8 @@ static __device__ bool is_quick(const struct gpu_loop *g, const struct turn *t)
 {
 	const struct gpu_request *r = &t->request[0];
 
-	return t->n == 1 && t->rows == 1 && (r->length <= QUICK_MAX || g->model.in_place) &&
-	       !(r->flags & RING_HAS_CRC) && is_first_request(&t->first, t);
+	return (t->n == 1) & (t->rows == 1) & ((r->length <= QUICK_MAX) | g->model.in_place) &
+	       !(r->flags & RING_HAS_CRC) & is_first_request(&t->first, t);
 }
 
 /* A reply as far as thread 0 knows it before the model has run. */
@@ -39,9 +39,10 @@ struct quick_reply {
 static __device__ bool quick_build(const struct gpu_loop *g, struct agent_link *link,
 				   const struct gpu_request *r, struct quick_reply *reply)
 {
+	bool full = mlx5_room(&link->queue) < link->built;
 	uint8_t status;
 
-	if (!g->reply_known || link->dead || mlx5_room(&link->queue) < link->built)
+	if (!g->reply_known | link->dead | full)
 		return false;
 	reply->header = reply_header_at(link, r->slot);
 	reply->length = reply_length(g, r, &status);
@@ -101,8 +102,7 @@ static __device__ void quick_take(const struct gpu_loop *g, struct block0 *b, st
 	/* The rest of the turn changes nothing of it: publish and store it while the payload is on its
 	 * way. */
 	if (quick && !t->answer_now) {
-		publish_quick(g, t, b->links);
-		store_carried(g, b, WARP);
+		publish_quick(g, t, b);
 		if (threadIdx.x == 0)
 			t->stored = true;
 	}

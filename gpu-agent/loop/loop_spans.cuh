@@ -212,6 +212,19 @@ static __device__ void store_words(T *to, const T *from, uint32_t n, uint64_t wo
 		((uint64_t *)to)[i] = ((const uint64_t *)from)[i];
 }
 
+/* A lane's word of an element that a warp copies in one step, and where it goes. */
+template <typename T> static __device__ uint64_t lane_word(const T *from)
+{
+	static_assert(sizeof(T) % 8 == 0 && sizeof(T) / 8 <= WARP, "a word a lane");
+	return threadIdx.x < sizeof(T) / 8 ? ((const uint64_t *)from)[threadIdx.x] : 0;
+}
+
+template <typename T> static __device__ void store_lane_word(T *to, uint64_t word)
+{
+	if (threadIdx.x < sizeof(T) / 8)
+		((uint64_t *)to)[threadIdx.x] = word;
+}
+
 /* Copy <n> elements by words, with <threads> threads. */
 template <typename T>
 static __device__ void copy_words(T *to, const T *from, uint32_t n, uint32_t threads = GPU_BLOCK)
