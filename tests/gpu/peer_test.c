@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "loop/cuda/gpu_pin.h"
 #include "loop_tests.h"
 #include "rig_peer.h"
 
@@ -256,6 +257,26 @@ static void *go_on(void *argument)
 	return NULL;
 }
 
+/* The loop unpins memory of the host when it ends, which the NIC's kernel reads on: pin it once more
+ * for that, or no longer. */
+static void hold(const struct rig *rig, bool pinned)
+{
+	const struct peer_link l = rig_peer_link(rig, 0);
+	const volatile void *const at[] = {
+		l.wqes,	   l.cqes,	l.doorbell,
+		l.cancels, l.payloads,	l.descriptors,
+		(const void *)(uintptr_t)l.replies};
+	size_t n = rig->link[0].memory.writable.on_gpu ? 3 : sizeof(at) / sizeof(at[0]);
+	void *seen;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!pinned)
+			gpu_unpin(at[i]);
+		else if (gpu_pin(at[i], 1, false, &seen) != cudaSuccess)
+			failures++;
+	}
+}
+
 /* A ring that is never empty, and large requests that are taken beside a running batch, hide no
  * stop. */
 static void stops_under_load(struct rig *rig)
@@ -281,6 +302,7 @@ static void stops_under_load(struct rig *rig)
 
 		REQUIRE(rig_start(rig, &p, error, sizeof(error)) == 0, "%s", error);
 		o.link = rig_peer_link(rig, 0);
+		hold(rig, true);
 		REQUIRE(pthread_create(&thread, NULL, go_on, &o) == 0, "no thread");
 		took = clock_now_ns();
 		while (stats_of_loop(rig).requests < 1000 && clock_now_ns() - took < PATIENCE)
@@ -290,6 +312,7 @@ static void stops_under_load(struct rig *rig)
 		took = clock_now_ns() - took;
 		rig->loop = NULL;
 		pthread_join(thread, NULL);
+		hold(rig, false);
 		rig_stop(rig);
 		printf("       rings of the %s: %lu replies, stopped within %lu us\n",
 		       ring_places[i].name, (unsigned long)o.result.answered,
