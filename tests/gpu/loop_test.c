@@ -1053,6 +1053,10 @@ static void starts_again_beside_another_gpu(struct rig *rig)
 		skipped = "needs two GPUs";
 		return;
 	}
+	if (with_rnic()) {
+		skipped = "one rig at a time has the RNIC";
+		return;
+	}
 	gpu = 1;
 	if (begin(&other, (struct rig_params){0})) {
 		gpu = 0;
