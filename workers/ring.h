@@ -268,9 +268,11 @@ RING_FN int ring_payload_fits(uint32_t slot, uint32_t payload, uint32_t length, 
 {
 	uint64_t at = (uint64_t)payload * RING_ALIGNMENT;
 
-	if (at < room_at || room == 0)
-		return at == (uint64_t)slot * stride && length <= stride;
-	return at - room_at < room && length <= room - (at - room_at);
+	/* Without branches, for a GPU. */
+	int own = (at == (uint64_t)slot * stride) & (length <= stride);
+	int inside = (at - room_at < room) & (length <= room - (at - room_at));
+
+	return ((at < room_at) | (room == 0)) ? own : inside;
 }
 
 #endif

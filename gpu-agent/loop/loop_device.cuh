@@ -550,11 +550,9 @@ static __device__ void post_behind(const struct gpu_loop *g, struct block0 *b, s
 	}
 }
 
-/* Warp 0: the others may read the announcement. */
-static __device__ void meet_ahead(struct turn *t)
+/* Warp 0: the others may read the announcement; <without_last>: as turn.short_ahead says. */
+static __device__ void meet_ahead(struct turn *t, bool without_last)
 {
-	bool without_last = t->short_ahead;
-
 	__syncwarp();
 	if (!without_last) {
 		barrier_sync<BARRIER_AHEAD>();

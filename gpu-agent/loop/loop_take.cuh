@@ -97,13 +97,24 @@ static __device__ __forceinline__ uint64_t computed(uint64_t value)
 	return value;
 }
 
+/* What a look wants to know of a link and the turn when it has found a request. It is read before,
+ * while the look is on its way. */
+struct before_look {
+	uint32_t slot_count, stride; /* of the link */
+	uint64_t room_at, room;
+	uint64_t mark; /* of the lane's descriptor; 0: it reads none */
+	uint64_t last_poll;
+	bool first;       /* no request was announced */
+	bool short_ahead; /* turn.short_ahead */
+};
+
 /*
  * Warp 0: announce the first request of a batch as soon as lane <lead> sees its mark, so that
  * others fetch it while it is taken. Half of the descriptor may still be old: what they read must
  * at least lie within the payload region. <half> gets what was read. Returns, on lane <lead>,
  * whether slot, length and payload fit.
  */
-static __device__ bool announce_first(const struct gpu_loop *g, const struct agent_link *link,
+static __device__ bool announce_first(const struct gpu_loop *g, const struct before_look *before,
 				      uint32_t link_number, struct turn *t, struct bytes16 seen,
 				      uint32_t lead, struct bytes16 half[2])
 {
@@ -117,11 +128,12 @@ static __device__ bool announce_first(const struct gpu_loop *g, const struct age
 	slot = (uint32_t)half[0].low;
 	length = (uint32_t)(half[0].low >> 32);
 	payload = (uint32_t)half[1].low;
-	fits = slot < link->slot_count && length <= g->max_request &&
-	       ring_payload_fits(slot, payload, length, link->stride, link->room_at, link->room);
+	fits = (slot < before->slot_count) & (length <= g->max_request) &
+	       ring_payload_fits(slot, payload, length, before->stride, before->room_at,
+				 before->room);
 	/* While helpers still read the replies of the batch before, nothing may be fetched to where
 	 * these may lie. */
-	free = !t->short_ahead || may_post(t);
+	free = !before->short_ahead || may_post(t);
 	__syncwarp(); /* all lanes have read first.announced */
 	if (threadIdx.x == lead)
 		t->first = (struct first_seen){
@@ -133,7 +145,7 @@ static __device__ bool announce_first(const struct gpu_loop *g, const struct age
 			.position = seen.high - 1,
 			.half = {half[0], half[1]},
 		};
-	meet_ahead(t);
+	meet_ahead(t, before->short_ahead);
 	return fits;
 }
 
@@ -143,7 +155,7 @@ static __device__ void announce_none(struct turn *t)
 	__syncwarp(); /* all lanes have read first.announced */
 	if (threadIdx.x == 0)
 		t->first = (struct first_seen){.announced = true, .link = GPU_NO_LINK};
-	meet_ahead(t);
+	meet_ahead(t, t->short_ahead);
 }
 
 /* Results of poll_descriptors(): descriptors that it may have left in the rings. */
@@ -191,6 +203,32 @@ static __device__ struct poll_lane poll_lane_of(const struct gpu_loop *g, struct
 		.first_lane = first_lane,
 		.link_lanes = lanes,
 		.lower_lanes = below,
+	};
+}
+
+/* POLL_MORE if some link had as many descriptors as were read, which are <there>; else 0. */
+static __device__ uint32_t poll_more(const struct poll_lane *p, uint32_t there)
+{
+	uint32_t marks = MARK_LANES & p->link_lanes;
+
+	return __any_sync(ALL_LANES, p->has_link && (there & marks) == marks) ? POLL_MORE : 0;
+}
+
+static __device__ struct before_look before_look(const struct block0 *b, const struct turn *t,
+						 const struct poll_lane *p, bool may_wait)
+{
+	const struct agent_link *link = p->link;
+	bool reads = p->part == QUARTERS - 1 && p->has_link && p->offset < link->slot_count;
+
+	return (struct before_look){
+		.slot_count = link->slot_count,
+		.stride = link->stride,
+		.room_at = link->room_at,
+		.room = link->room,
+		.mark = reads ? link->position + p->offset + 1 : 0,
+		.last_poll = b->carried.last_poll,
+		.first = may_wait && !t->first.announced,
+		.short_ahead = t->short_ahead,
 	};
 }
 
@@ -258,13 +296,13 @@ static __device__ uint32_t deadline_of(const struct gpu_request *r)
  * descriptor may have been old, which the others read again before they call it bad.
  */
 static __device__ bool take_only(const struct gpu_loop *g, struct turn *t,
-				 const struct poll_lane *p, struct bytes16 seen, uint32_t lead,
-				 const struct look *at)
+				 const struct poll_lane *p, const struct before_look *before,
+				 struct bytes16 seen, uint32_t lead, const struct look *at)
 {
 	struct agent_link *link = p->link;
 	struct bytes16 half[2];
 	uint32_t sent_us = (uint32_t)__shfl_sync(ALL_LANES, seen.high, lead - 1);
-	bool fits = announce_first(g, link, p->link_number, t, seen, lead, half);
+	bool fits = announce_first(g, before, p->link_number, t, seen, lead, half);
 
 	fits = fits && (uint32_t)(half[0].low >> 32) >= g->min_request;
 	if (!__any_sync(ALL_LANES, threadIdx.x == lead && fits))
@@ -334,8 +372,8 @@ static __device__ uint32_t poll_descriptors(const struct gpu_loop *g, struct blo
 					    bool asks_host)
 {
 	struct poll_lane p = poll_lane_of(g, b, base, shift);
-	uint64_t last_poll = b->carried.last_poll;
-	uint32_t there, lead, takers, missed;
+	struct before_look before = before_look(b, t, &p, may_wait);
+	uint32_t there, lead, takers;
 	struct look at = {.now = now};
 	struct gpu_request r = {};
 	struct bytes16 seen, half[2];
@@ -347,9 +385,8 @@ static __device__ uint32_t poll_descriptors(const struct gpu_loop *g, struct blo
 	next = load_completion(p.link, asks_host);
 	seen = acquire_quarter(descriptor_at(p.link, p.link->position + p.offset), p.part);
 	at.now_us = computed(now / 1000);
-	at.most_us = computed((now - last_poll) / 1000);
-	mine = p.part == QUARTERS - 1 && p.has_link && p.offset < p.link->slot_count &&
-	       seen.high == p.link->position + p.offset + 1;
+	at.most_us = computed((now - before.last_poll) / 1000);
+	mine = (before.mark != 0) & (seen.high == before.mark);
 	there = __ballot_sync(ALL_LANES, mine);
 	if (there == 0) {
 		/* The rings are empty: time to take a completion. */
@@ -360,22 +397,18 @@ static __device__ uint32_t poll_descriptors(const struct gpu_loop *g, struct blo
 		return 0;
 	}
 	lead = __ffs(there) - 1;
-	missed = __any_sync(ALL_LANES, p.has_link && (there & p.link_lanes) ==
-							 (MARK_LANES & p.link_lanes))
-			 ? POLL_MORE
-			 : 0;
-	if (may_wait && t->n == 0 && !t->first.announced &&
-	    (there == 1u << lead || g->max_batch == 1) &&
-	    (lead / QUARTERS & ((1u << shift) - 1)) == 0 &&
-	    take_only(g, t, &p, seen, lead, &at))
-		return missed | poll_left(there, 1);
-	if (may_wait && !t->first.announced)
-		announce_first(g, p.link, p.link_number, t, seen, lead, half);
+	if (before.first && (there == 1u << lead || g->max_batch == 1) &&
+	    (lead / QUARTERS & ((1u << shift) - 1)) == 0) {
+		if (take_only(g, t, &p, &before, seen, lead, &at))
+			return poll_more(&p, there) | poll_left(there, 1);
+	} else if (before.first) {
+		announce_first(g, &before, p.link_number, t, seen, lead, half);
+	}
 	mine = takes_request(g, t, &p, there, mine);
 	takers = __ballot_sync(ALL_LANES, mine);
 	good = make_request(g, &p, seen, &at, mine, takers, &r);
 	add_requests(b, t, &p, &r, takers, good);
-	return missed | poll_left(there, __popc(takers));
+	return poll_more(&p, there) | poll_left(there, __popc(takers));
 }
 
 /* A lane's link where each lane has one descriptor of WINDOWS groups as poll_lane_of() numbers
