@@ -27,22 +27,9 @@ static __device__ __forceinline__ uint64_t globaltimer_ns()
  * several loads of the same line wait for each other. */
 #define QUARTERS 4u
 
-/* Load-acquire 16 bytes of a descriptor. <high> of the last quarter is the mark. Each lane's load
- * is an acquire by itself: what the other lanes have read may be older than the mark. */
-static __device__ __forceinline__ struct bytes16 acquire_quarter(const struct ring_descriptor *d,
-								 uint32_t quarter)
-{
-	struct bytes16 v;
-
-	asm volatile("ld.acquire.sys.global.v2.u64 {%0, %1}, [%2];"
-		     : "=l"(v.low), "=l"(v.high)
-		     : "l"((const uint8_t *)d + quarter * 16)
-		     : "memory");
-	return v;
-}
-
-/* The same as a relaxed load: several are on their way together. fence_acquire_sys() behind them
- * makes them acquires. */
+/* Load 16 bytes of a descriptor; <high> of the last quarter is the mark. Several such loads are on
+ * their way together, and fence_acquire_sys() behind them makes them acquires. Each lane's is one by
+ * itself: what the other lanes have read may be older than the mark. */
 static __device__ __forceinline__ struct bytes16 relaxed_quarter(const struct ring_descriptor *d,
 								 uint32_t quarter)
 {

@@ -383,9 +383,11 @@ static __device__ uint32_t poll_descriptors(const struct gpu_loop *g, struct blo
 	/* The stop word and the next completion cross the bus beside the descriptors. */
 	*stop = relaxed_sys(&g->shared->stop, asks_host, 0);
 	next = load_completion(p.link, asks_host);
-	seen = acquire_quarter(descriptor_at(p.link, p.link->position + p.offset), p.part);
+	seen = relaxed_quarter(descriptor_at(p.link, p.link->position + p.offset), p.part);
+	/* Before the fence, at which the warp waits. */
 	at.now_us = computed(now / 1000);
 	at.most_us = computed((now - before.last_poll) / 1000);
+	fence_acquire_sys();
 	mine = (before.mark != 0) & (seen.high == before.mark);
 	there = __ballot_sync(ALL_LANES, mine);
 	if (there == 0) {
