@@ -97,8 +97,8 @@ static __device__ __forceinline__ uint64_t computed(uint64_t value)
 	return value;
 }
 
-/* What a look wants to know of a link and the turn when it has found a request. It is read before,
- * while the look is on its way. */
+/* A look's view of its link and of the turn, for when it has found a request. It is read before, so
+ * that nothing waits for it then. */
 struct before_look {
 	uint32_t slot_count, stride; /* of the link */
 	uint64_t room_at, room;
