@@ -10,8 +10,7 @@
 #define DEADLINE_US 1000000
 #define CLASSES     64
 
-/* What a load balancer writes beside a request: its deadline, and its clock, read once per burst.
- */
+/* A load balancer writes a deadline beside each request, and its clock, read once per burst. */
 static struct ring_descriptor fields_at(uint64_t now_ns)
 {
 	return (struct ring_descriptor){.deadline_us = DEADLINE_US,
