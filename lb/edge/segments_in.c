@@ -445,7 +445,6 @@ static void segments_answer_by_cookie(struct edge *e, const struct arrival *a,
 {
 	struct tcp_header out;
 
-	e->stack.counters.cookies_out++;
 	tcp_cookie_answer(&e->stack, &e->secret, ends, &a->header, e->first_window, &out);
 	out.mss = segments_mss(e, a);
 	segments_answer(e, a, &out);
@@ -488,8 +487,12 @@ static bool segments_cookie(struct edge *e, struct arrival *a, uint16_t service)
 	segments_ends(a->key, &ends);
 	edge_select(e, service);
 	if (!tcp_cookie_open(&e->stack, &e->secret, &ends, &a->header, segments_mss(e, a),
-			     e->first_window, &opened))
-		return false;
+			     e->first_window, &opened)) {
+		if (!tcp_cookie_may_come(&e->stack, &e->secret, &ends, &a->header))
+			return false;
+		segments_drop(e, a, LB_DROP_TCP_EARLY);
+		return true;
+	}
 	/* The connection would have no timer; the segment will come again. */
 	reason = edge_may_open(e, a->key) == EDGE_MAY_NOT_OPEN ? LB_DROP_TCP_CLIENT_FULL
 							       : segments_check_memory(e, NULL, a);

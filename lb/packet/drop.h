@@ -34,6 +34,7 @@
 	X(TCP_CHECKSUM, "tcp_checksum", "wrong TCP checksum")                                      \
 	X(TCP_REFUSED, "tcp_refused", "segment that its connection does not accept")               \
 	X(TCP_UNKNOWN, "tcp_unknown", "segment of no connection; reset sent")                      \
+	X(TCP_EARLY, "tcp_early", "segment that overtook the first of its cookie; comes again")    \
 	X(TCP_FULL, "tcp_full", "no room for another TCP connection")                              \
 	X(TCP_CLIENT_FULL, "tcp_client_full",                                                      \
 	  "handshake of a client that has its share of the TCP connections")                       \

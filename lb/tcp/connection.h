@@ -293,6 +293,7 @@ struct tcp_counters {
 struct tcp_stack {
 	const struct tcp_settings *settings;
 	uint32_t now_us, now_ms;
+	uint32_t cookie_ms;       /* when the last cookie was given, if one was */
 	struct tcp_chunk *chunks; /* free ones, by <next> */
 	struct tcp_active *actives;
 	struct tcp_held *helds;

@@ -61,7 +61,7 @@ static uint32_t cookie_timestamp(const struct tcp_stack *stack, const struct tcp
 	return sequence_after(at, stack->now_ms) ? at - COOKIE_OPTIONS - 1 : at;
 }
 
-void tcp_cookie_answer(const struct tcp_stack *stack, const struct tcp_secret *secret,
+void tcp_cookie_answer(struct tcp_stack *stack, const struct tcp_secret *secret,
 		       const struct tcp_ends *ends, const struct tcp_header *syn, uint32_t window,
 		       struct tcp_header *out)
 {
@@ -78,6 +78,8 @@ void tcp_cookie_answer(const struct tcp_stack *stack, const struct tcp_secret *s
 		.mss = settings->mss,
 		.scale = TCP_SCALE_NONE,
 	};
+	stack->counters.cookies_out++;
+	stack->cookie_ms = stack->now_ms;
 	if (!settings->timestamps || !syn->has_timestamp)
 		return;
 	out->has_timestamp = true;
@@ -114,18 +116,32 @@ static void cookie_restore_syn(const struct tcp_stack *stack, const struct tcp_h
 		syn->flags |= TCP_BIT_ECE | TCP_BIT_CWR;
 }
 
+/* Minutes since the cookie that <h> acknowledges was given, if it acknowledges one. */
+static uint8_t cookie_age(const struct tcp_stack *stack, const struct tcp_secret *secret,
+			  const struct tcp_ends *ends, const struct tcp_header *h)
+{
+	uint8_t minute = (h->ack - 1 - cookie_high(secret, ends)) >> 24;
+
+	return (uint8_t)(stack->now_ms / COOKIE_MINUTE_MS) - minute;
+}
+
+/* Segments that a client sends after its SYN. */
+static bool cookie_is_acknowledgement(const struct tcp_header *h)
+{
+	return (h->flags & (TCP_BIT_SYN | TCP_BIT_RST | TCP_BIT_ACK)) == TCP_BIT_ACK;
+}
+
 bool tcp_cookie_open(const struct tcp_stack *stack, const struct tcp_secret *secret,
 		     const struct tcp_ends *ends, const struct tcp_header *ack, uint16_t mss,
 		     uint32_t window, struct tcp_connection *c)
 {
+	uint8_t age = cookie_age(stack, secret, ends, ack);
+	uint8_t minute = (uint8_t)(stack->now_ms / COOKIE_MINUTE_MS) - age;
 	uint32_t value = ack->ack - 1, index;
-	uint8_t minute = (value - cookie_high(secret, ends)) >> 24;
-	uint8_t age = (uint8_t)(stack->now_ms / COOKIE_MINUTE_MS) - minute;
 	uint32_t ts_offset = tcp_secret_timestamp(secret, ends);
 	struct tcp_header syn;
 
-	if ((ack->flags & (TCP_BIT_SYN | TCP_BIT_RST | TCP_BIT_ACK)) != TCP_BIT_ACK ||
-	    age >= TCP_COOKIE_MINUTES)
+	if (!cookie_is_acknowledgement(ack) || age >= TCP_COOKIE_MINUTES)
 		return false;
 	index = (value - cookie_low(secret, ends, minute, ack->seq - 1)) & COOKIE_LOW;
 	if (index >= COOKIE_SIZES)
@@ -134,4 +150,18 @@ bool tcp_cookie_open(const struct tcp_stack *stack, const struct tcp_secret *sec
 	tcp_open(stack, c, &syn, mss, window, ack->ack - 1, ts_offset);
 	c->syn_now = false; /* it was sent */
 	return true;
+}
+
+bool tcp_cookie_may_come(const struct tcp_stack *stack, const struct tcp_secret *secret,
+			 const struct tcp_ends *ends, const struct tcp_header *h)
+{
+	const uint32_t valid_ms = TCP_COOKIE_MINUTES * COOKIE_MINUTE_MS;
+	uint32_t given_ms = h->ts_echo - tcp_secret_timestamp(secret, ends);
+
+	if (stack->counters.cookies_out == 0 || stack->now_ms - stack->cookie_ms > valid_ms ||
+	    !cookie_is_acknowledgement(h) ||
+	    cookie_age(stack, secret, ends, h) >= TCP_COOKIE_MINUTES)
+		return false;
+	return !stack->settings->timestamps || !h->has_timestamp ||
+	       stack->now_ms - given_ms <= valid_ms + COOKIE_OPTIONS;
 }

@@ -157,6 +157,43 @@ Test(tcp_ends, other_numbers_are_no_cookies)
 	cr_expect_not(tcp_cookie_open(&stack, &secret, &ends, &ack, 9000, 1, &c));
 }
 
+Test(tcp_ends, a_later_segment_of_a_client_with_a_cookie_is_waited_for)
+{
+	struct tcp_header answer, early, old;
+	unsigned int good[2] = {0};
+
+	for (unsigned int timestamps = 0; timestamps < 2; timestamps++) {
+		struct tcp_header syn = ends_syn(1460, 7, true, timestamps, false);
+
+		stack.counters.cookies_out = 0;
+		stack.now_ms += 60000 * TCP_COOKIE_MINUTES;
+		tcp_cookie_answer(&stack, &secret, &ends, &syn, 30000, &answer);
+		early = ends_ack(&syn, &answer);
+		early.seq += 1448;
+		early.flags |= TCP_BIT_FIN;
+		cr_expect(tcp_cookie_may_come(&stack, &secret, &ends, &early));
+		cr_expect_not(tcp_cookie_may_come(&stack, &other_secret, &ends, &early) &&
+			      timestamps);
+		old = early;
+		old.flags |= TCP_BIT_RST;
+		cr_expect_not(tcp_cookie_may_come(&stack, &secret, &ends, &old));
+		for (uint32_t i = 1; i < 100000; i++) {
+			old = early;
+			old.ack += i * 2654435761u;
+			old.ts_echo += i * 2654435761u;
+			good[timestamps] += tcp_cookie_may_come(&stack, &secret, &ends, &old);
+		}
+		/* No cookie was ever given, or none that could still come back. */
+		stack.counters.cookies_out--;
+		cr_expect_not(tcp_cookie_may_come(&stack, &secret, &ends, &early));
+		stack.counters.cookies_out++;
+		stack.now_ms += 60000 * TCP_COOKIE_MINUTES;
+		cr_expect_not(tcp_cookie_may_come(&stack, &secret, &ends, &early));
+	}
+	cr_expect(good[0] > 600 && good[0] < 1000, "%u of 100000", good[0]);
+	cr_expect_leq(good[1], 3);
+}
+
 /* --- TIME-WAIT ----------------------------------------------------------------------------------
  */
 

@@ -233,6 +233,9 @@ static bool sim_listen(struct sim *s, const struct tcp_header *h)
 		s->open = s->p->cookies && tcp_cookie_open(&s->stack, &s->secret, &s->ends, h, mss,
 							   s->p->grant, &s->c);
 		s->listening = !s->open;
+		if (!s->open && !tcp_cookie_may_come(&s->stack, &s->secret, &s->ends, h) &&
+		    tcp_reset_for(h, &out))
+			sim_carry(s, &out, false);
 		return s->open;
 	}
 	if (s->p->cookies) {
@@ -333,6 +336,8 @@ static void sim_client_segment(struct sim *s, const struct sim_packet *p)
 	client_receive(&s->client, sim_client_ms(s), &p->h, payload);
 	if (s->client.fault[0] != '\0')
 		sim_fault(s, "client: %s", s->client.fault);
+	if (s->client.reset)
+		sim_fault(s, "reset by the server");
 	client_read(&s->client, sim_client_ms(s));
 	sim_client_send(s);
 }
@@ -371,7 +376,7 @@ static void sim_forge(struct sim *s)
 
 static bool sim_is_over(const struct sim *s)
 {
-	return s->over && (s->client.fin_got || s->client.reset);
+	return s->over && s->client.fin_got;
 }
 
 static void sim_step(struct sim *s)
@@ -446,9 +451,8 @@ int sim_run(const struct sim_params *p, struct sim_result *result)
 				  s->in_order, p->request, s->client.rcv - s->client.irs - 1,
 				  p->reply, tcp_state_name(s->c.state), s->client.fin_got);
 	}
-	if (s->fault[0] == '\0' && (s->in_order != p->request || s->client.reset))
-		sim_fault(s, "%u of %u bytes came%s", s->in_order, p->request,
-			  s->client.reset ? ", and a reset" : "");
+	if (s->fault[0] == '\0' && s->in_order != p->request)
+		sim_fault(s, "%u of %u bytes came", s->in_order, p->request);
 	tcp_release(&s->stack, &s->c);
 	sim_check_pools(s, actives, chunks, helds);
 	result->end_us = s->now_us;

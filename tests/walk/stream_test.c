@@ -1166,6 +1166,46 @@ WALK(a_cookie_comes_back_with_bytes_for_which_there_is_no_memory)
 	walk_destroy(w);
 }
 
+/* Two segments of a request come in the wrong order, and nothing came in front of them. */
+WALK(a_later_segment_overtakes_the_first_of_a_cookie)
+{
+	static const struct walk_params params = {
+		.services = SERVICES,
+		.more = "tcp: {connections: 16, buffer_mb: 4, backlog: 1}\n",
+	};
+	struct walk *w = walk_create(&params);
+	struct raw half = {.w = w, .port = 4000}, r = {.w = w, .port = 3001};
+	struct raw stray = {.w = w, .port = 2999, .ack = 77}, other = {.w = w, .port = 3002};
+	uint8_t payload[PACKET_MAX];
+	struct tcp_header h;
+
+	walk_worker(w, NULL);
+	raw_send(&stray, TCP_BIT_ACK, "a", 1);
+	walk_need(raw_take(&stray, &h, payload), "no reset");
+	raw_send(&half, TCP_BIT_SYN, NULL, 0);
+	walk_forget(w, 0);
+	raw_send(&r, TCP_BIT_SYN, NULL, 0);
+	walk_need(raw_take(&r, &h, payload), "no cookie");
+	r.ack = h.seq + 1;
+	r.seq += 4;
+	raw_send(&r, TCP_BIT_ACK, "aaaaa", 5);
+	walk_need(!raw_take(&r, &h, payload), "an answer to a segment that came early");
+	r.seq -= 9;
+	raw_ask(&r, 5, 5);
+	raw_expect_answer(&r, 0, 5);
+	walk_expect_eq(edge_counters(w->lb->lcore[0])->cookies_in, 1);
+	/* A number that is no young cookie gets its reset. */
+	raw_send(&other, TCP_BIT_SYN, NULL, 0);
+	walk_need(raw_take(&other, &h, payload), "no cookie");
+	other.ack = h.seq + 1 + (3u << 24);
+	other.seq += 4;
+	raw_send(&other, TCP_BIT_ACK, "a", 1);
+	walk_need(raw_take(&other, &h, payload), "no reset");
+	walk_expect_eq(h.flags & TCP_BIT_RST, TCP_BIT_RST);
+	walk_expect_drops(w, {LB_DROP_TCP_EARLY, 1}, {LB_DROP_TCP_UNKNOWN, 2});
+	walk_destroy(w);
+}
+
 WALK(a_handshake_that_ends_with_bytes_out_of_order)
 {
 	static const struct walk_params params = {
