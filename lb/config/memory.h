@@ -38,7 +38,7 @@ uint32_t lb_indirect_per_lcore(const struct lb_config *config);
  * request, a piece, two parts, and half of a large request. */
 /* Per lcore: readers of HTTP and JSON, requests by it, and replies that are rewritten; sessions of
  * HTTP/2. */
-#define LB_TCP_TEXT_BYTES   (16u << 20)
+#define LB_TCP_TEXT_BYTES   ((16u << 20) + (128u << 10))
 #define LB_TCP_BUSY_BYTES   384
 /* Beside it, if services have TLS. Keys are apart, in the heap: some 2 KiB per connection. */
 #define LB_TLS_BUSY_BYTES   384

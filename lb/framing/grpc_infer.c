@@ -263,10 +263,59 @@ static void tensors_take(struct grpc_call *c, struct grpc_stream *s, const struc
 	}
 }
 
+/* Have the elements of raw bytes of this input lengths that are looked at here? */
+static bool tensors_follows(const struct grpc_stream *s, uint8_t i)
+{
+	const struct kserve_reader *r = s->reader;
+
+	return r->infer.input[i].type == KSERVE_BYTES &&
+	       !kserve_tensors_differ(r, &s->asked->layout->model);
+}
+
+static bool tensors_refuse_elements(struct grpc_call *c, struct grpc_stream *s)
+{
+	uint8_t i = s->reader->raw_input;
+
+	grpc_call_refuse(c, s, 400, "raw_input_contents[%u] ('%s'): %s", i,
+			 s->reader->infer.input[i].name,
+			 kserve_elements_fault(&s->reader->elements));
+	return false;
+}
+
+/* Of the next <most> raw bytes of BYTES, those that are known to be of its elements, in *n. False:
+ * they have a fault, and the request was refused. */
+static bool tensors_follow(struct grpc_call *c, struct grpc_stream *s, const uint8_t *bytes,
+			   uint32_t length, uint64_t most, uint64_t *n)
+{
+	uint32_t slice = kserve_tensors_slice(c->room), budget = slice;
+
+	*n = kserve_elements_follow(&s->reader->elements, bytes, length, most, &budget);
+	/* A frame may have many extents: one for each packet in which a length lies. */
+	c->room->text_left -= (int32_t)(slice - budget) + KSERVE_EXTENT_COST;
+	return !s->reader->elements.broken || tensors_refuse_elements(c, s);
+}
+
+/* The bytes of r->run are raw ones, and kept. False: they have a fault. */
+static bool tensors_follow_kept(struct grpc_call *c, struct grpc_stream *s)
+{
+	const struct kserve_run *run = &s->reader->run;
+	uint64_t n;
+
+	if (!tensors_follows(s, s->reader->raw_input))
+		return true;
+	for (uint32_t at = 0; at < run->length; at += (uint32_t)n)
+		if (!tensors_follow(c, s, run->at + at, run->length - at, run->length - at, &n))
+			return false;
+	return true;
+}
+
 static void tensors_run(struct grpc_call *c, struct grpc_stream *s)
 {
 	struct kserve_places p;
 
+	/* Raw ones that came before their input was described. */
+	if (s->reader->grpc.raws > 0 && !tensors_follow_kept(c, s))
+		return;
 	if (tensors_places(c, s, s->reader->run.input, &p) && tensors_try_begin(c, s, false))
 		tensors_take(c, s, &p, s->reader->run.offset);
 }
@@ -284,6 +333,12 @@ static void tensors_raw(struct grpc_call *c, struct grpc_stream *s, uint8_t i)
 					"raw_input_contents[%u] ('%s'): %" PRIu64
 					" bytes, the shape says %" PRIu64,
 					i, input->name, input->bytes, input->elements * size);
+	s->reader->raw_input = i;
+	kserve_elements_begin(&s->reader->elements, input->elements, input->bytes);
+	if (tensors_follows(s, i) && !kserve_elements_fit(input->elements, input->bytes)) {
+		tensors_refuse_elements(c, s);
+		return;
+	}
 	kserve_tensors_know(r, r->place[i], input->bytes);
 	s->raw_at = 0;
 	if (!tensors_places(c, s, i, &s->raw_places) || !tensors_try_begin(c, s, true))
@@ -314,6 +369,7 @@ static bool tensors_is_one_row(const struct grpc_stream *s)
 
 	return s->rpc == GRPC_MODEL_INFER && r->raw_at > 0 && r->rows <= 1 &&
 	       r->infer.inputs == 1 && s->asked->layout->model.inputs == 1 &&
+	       r->infer.input[0].type != KSERVE_BYTES &&
 	       r->raw_at - r->text_from + s->asked->body.size ==
 		       GRPC_PREFIX + (uint64_t)grpc_prefix_length(s->prefix);
 }
@@ -429,13 +485,17 @@ static uint32_t tensors_read_fields(struct grpc_call *c, struct grpc_stream *s,
 	return used - s->ahead;
 }
 
-/* Names the place of raw bytes, whether or not they have come. */
-static uint32_t tensors_place_raw(struct grpc_call *c, struct grpc_stream *s, uint32_t most)
+/* Names the place of raw bytes, whether or not they have come; <length> are shown. */
+static uint32_t tensors_place_raw(struct grpc_call *c, struct grpc_stream *s, const uint8_t *bytes,
+				  uint32_t length, uint32_t most)
 {
 	uint64_t n = grpc_infer_raw_left(&s->reader->grpc);
-	struct stream_action *action = grpc_call_add(c, s->asked, STREAM_EXTENT);
+	struct stream_action *action;
 
 	n = n < most ? n : most;
+	if (tensors_follows(s, s->reader->raw_input) && !tensors_follow(c, s, bytes, length, n, &n))
+		return n > 0 ? (uint32_t)n : 1;
+	action = grpc_call_add(c, s->asked, STREAM_EXTENT);
 	if (s->raw_at == 0)
 		s->reader->raw_at = c->stream->position;
 	action->extent.position = c->stream->position;
@@ -460,6 +520,8 @@ static uint32_t tensors_keep_raw(struct grpc_call *c, struct grpc_stream *s, con
 	r->run.at = c->room->scratch;
 	r->run.length = n;
 	c->room->text_left -= (int32_t)n + 1;
+	if (!tensors_follow_kept(c, s))
+		return n;
 	tensors_take(c, s, &s->raw_places, s->raw_at);
 	if (tensors_is_over(s))
 		return n;
@@ -478,7 +540,8 @@ uint32_t grpc_infer_message_read(struct grpc_call *c, struct grpc_stream *s, con
 		return tensors_read_fields(c, s, bytes, length);
 	/* Bytes that are kept may be the last of the message: what follows from them is said first.
 	 */
-	n = s->raw ? tensors_place_raw(c, s, most) : tensors_keep_raw(c, s, bytes, length);
+	n = s->raw ? tensors_place_raw(c, s, bytes, length, most)
+		   : tensors_keep_raw(c, s, bytes, length);
 	while (!tensors_is_over(s) && n == s->left)
 		tensors_read_fields(c, s, bytes, 0);
 	return n;

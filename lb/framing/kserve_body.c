@@ -13,9 +13,6 @@
 #include "packet/drop.h"
 #include "packet/notice.h"
 
-/* Bytes of text that take as long as to begin a chunk: some 0.1 us. */
-#define CHUNK_COST 16
-
 /* --- the end of a request ----------------------------------------------------------------------
  */
 
@@ -198,7 +195,7 @@ enum http_chunk kserve_body_read_lines(struct kserve_call *c, const uint8_t *byt
 	enum http_chunk result = http_chunked_read(&body->chunks, &at, at + n);
 
 	n = (uint32_t)(at - start);
-	c->room->text_left -= (int32_t)(n / 4 + CHUNK_COST);
+	c->room->text_left -= (int32_t)(n / 4 + KSERVE_EXTENT_COST);
 	c->s->position += n;
 	if (c->reader != NULL)
 		c->reader->progress += n;
@@ -249,17 +246,44 @@ void kserve_body_last(struct kserve_call *c)
 	body_end(c);
 }
 
-/* The bytes of the body that are next, those of one range at most. */
-static void body_name(struct kserve_call *c)
+/* Of the next <most> bytes of a tensor of BYTES, those that are known to be of its elements. 0: its
+ * bytes must be shown first, or have a fault, and the request was refused. */
+static uint64_t body_follow(struct kserve_call *c, struct kserve_range *range, uint64_t most,
+			    const uint8_t *bytes, uint32_t length)
+{
+	struct kserve_elements *e = &c->asked->body.elements;
+	uint32_t slice = kserve_tensors_slice(c->room), budget = slice;
+	uint64_t n;
+
+	if (!range->begun)
+		kserve_elements_begin(e, range->elements, range->length);
+	range->begun = true;
+	n = kserve_elements_follow(e, bytes, length, most, &budget);
+	c->room->text_left -= (int32_t)(slice - budget);
+	if (!e->broken)
+		return n;
+	kserve_call_refuse(c, 400, "inputs[%u] ('%s'): %s", range->input,
+			   c->asked->layout->model.input[range->place].name,
+			   kserve_elements_fault(e));
+	return 0;
+}
+
+/* The bytes of the body that are next, those of one range at most, of which <length> are shown. */
+static void body_name(struct kserve_call *c, const uint8_t *bytes, uint32_t length)
 {
 	struct kserve_body *body = &c->asked->body;
 	struct kserve_range *range = &body->range_of[body->range];
 	uint64_t n = range->length < body->left ? range->length : body->left;
-	struct stream_action *action = kserve_call_add(c, STREAM_EXTENT);
+	struct stream_action *action;
 
 	if (range->each > 0 && range->left < n)
 		n = range->left;
+	if (body->of_elements >> body->range & 1)
+		n = body_follow(c, range, n, bytes, length);
+	if (n == 0)
+		return;
 
+	action = kserve_call_add(c, STREAM_EXTENT);
 	action->extent.position = c->s->position;
 	action->extent.offset = range->offset;
 	action->extent.length = n;
@@ -276,25 +300,25 @@ static void body_name(struct kserve_call *c)
 	body->wanted -= n;
 }
 
-/* Names what can be named now. */
-static void body_next(struct kserve_call *c)
+/* Names what can be named now; the next <length> bytes of the body are shown. */
+static void body_next(struct kserve_call *c, const uint8_t *bytes, uint32_t length)
 {
 	struct kserve_body *body = &c->asked->body;
 
-	c->room->text_left -= CHUNK_COST;
+	c->room->text_left -= KSERVE_EXTENT_COST;
 	if (body->left > body->wanted)
 		return kserve_call_refuse(c, body->grows ? 413 : 400,
 					  "more bytes follow than the inputs have");
 	if (body->left > 0)
-		body_name(c);
-	if (!body->chunked && body->wanted == 0)
+		body_name(c, bytes, length);
+	if (c->asked != NULL && !body->chunked && body->wanted == 0)
 		body_end(c);
 }
 
 void kserve_body_place(struct kserve_call *c)
 {
 	call_give_reader(c);
-	body_next(c);
+	body_next(c, NULL, 0);
 }
 
 void kserve_body_read(struct kserve_call *c, const uint8_t *bytes, uint32_t length)
@@ -303,14 +327,14 @@ void kserve_body_read(struct kserve_call *c, const uint8_t *bytes, uint32_t leng
 	enum http_chunk result;
 
 	if (body->left > 0)
-		return body_next(c);
+		return body_next(c, bytes, length);
 	result = kserve_body_read_lines(c, bytes, length);
 	if (result == HTTP_CHUNK_END)
 		return kserve_body_last(c);
 	if (result != HTTP_CHUNK_DATA)
 		return;
 	if (!body->skips)
-		return body_next(c);
+		return body_next(c, NULL, 0);
 	c->s->position += body->left;
 	body->left = 0;
 }

@@ -16,6 +16,7 @@
 #include "http/chunked.h"
 #include "http/response.h"
 #include "kserve/answer.h"
+#include "kserve/elements.h"
 #include "kserve/infer.h"
 #include "kserve/model.h"
 
@@ -64,7 +65,19 @@ struct kserve_range {
 	uint64_t offset, length;
 	/* of a batch: bytes of a row, and those of the present one that are to come; bytes from the
 	 * end of one to the beginning of the next */
-	uint64_t each, left, skip;
+	uint64_t each;
+	union {
+		struct {
+			uint64_t left, skip;
+		};
+		/* of a tensor of BYTES, which is a range of its own without <each>: how many, and
+		 * its place in the request and in the model */
+		struct {
+			uint64_t elements;
+			uint8_t input, place;
+			bool begun; /* its elements are followed */
+		};
+	};
 };
 
 /* The kind of answer that a request gets. */
@@ -90,7 +103,10 @@ struct kserve_body {
 	uint64_t size;   /* of the request */
 	uint64_t wanted; /* bytes of ranges that are not named yet */
 	uint8_t range;   /* the next one */
-	struct kserve_range range_of[KSERVE_TENSORS_MAX]; /* not cleared */
+	uint16_t of_elements; /* bit per range: it is of BYTES */
+	/* not cleared */
+	struct kserve_range range_of[KSERVE_TENSORS_MAX];
+	struct kserve_elements elements; /* of the range that has begun */
 };
 
 /* An infer request from the end of its head until its answer was written. */
@@ -177,6 +193,8 @@ struct kserve_reader {
 	struct kserve_run run;
 	struct kserve_infer infer;
 	struct grpc_infer grpc;
+	struct kserve_elements elements; /* of raw_input_contents that come: of BYTES */
+	uint8_t raw_input;               /* the request's input that they are of */
 	struct http_head head;
 	uint64_t text_from;   /* position of the request in its stream */
 	uint64_t raw_at;      /* and of the first byte of raw_input_contents; 0: none came */

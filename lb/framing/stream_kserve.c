@@ -121,12 +121,25 @@ static void infer_find_ranges(struct kserve_reader *r)
 		if (!input->binary || input->bytes == 0)
 			continue;
 		body->wanted += input->bytes;
+		if (input->type == KSERVE_BYTES) {
+			body->of_elements |= (uint16_t)(1u << (next - body->range_of));
+			*next++ = (struct kserve_range){.offset = p.within,
+							.length = input->bytes,
+							.input = i,
+							.place = r->place[i],
+							.elements = input->elements};
+			continue;
+		}
 		if (next > body->range_of && p.each == 0 &&
+		    (body->of_elements >> (next - 1 - body->range_of) & 1) == 0 &&
 		    next[-1].offset + next[-1].length == p.within)
 			next[-1].length += input->bytes;
 		else
-			*next++ = (struct kserve_range){p.within, input->bytes, p.each, p.each,
-							p.row - p.each};
+			*next++ = (struct kserve_range){.offset = p.within,
+							.length = input->bytes,
+							.each = p.each,
+							.left = p.each,
+							.skip = p.row - p.each};
 	}
 }
 
@@ -138,7 +151,7 @@ static bool infer_is_one_row(const struct kserve_reader *r)
 	return r->rows <= 1 && body->wanted > 0 && !r->head.chunked && !r->head.expects_100 &&
 	       r->head.minor == 1 && r->head.keep_alive && body->wanted == body->size &&
 	       body->left == body->size && body->range_of[0].offset == 0 &&
-	       body->range_of[0].length == body->size;
+	       body->range_of[0].length == body->size && body->of_elements == 0;
 }
 
 /* All of a request is kept whose rows differ in length. */
@@ -354,7 +367,7 @@ static void raw_grow(struct kserve_call *c)
 		return;
 	body->grows = true;
 	body->wanted = most - r->held_to;
-	body->range_of[0] = (struct kserve_range){r->held_to, body->wanted};
+	body->range_of[0] = (struct kserve_range){.offset = r->held_to, .length = body->wanted};
 	kserve_body_place(c);
 }
 

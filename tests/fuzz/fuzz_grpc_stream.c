@@ -72,6 +72,8 @@ static const struct model_description described_rows = {
 #define SERVICES 5
 #define ROWS     4
 static const char names[] = "mnbvw";
+static const struct model_description *const descriptions[SERVICES] = {
+	&described, &described_raw, &described_rows, &described_elements, &described_both};
 static struct kserve_layout *layouts[SERVICES];
 
 static void room_select(struct kserve_room *room, uint16_t service)
@@ -100,6 +102,7 @@ static bool room_next(struct kserve_room *room)
 
 struct asked {
 	bool known, begun, named, answered, over, watches;
+	uint16_t service;
 	uint64_t tag, size, placed;
 	uint32_t rows, ends[ROWS];
 	uint32_t answer, sent; /* bytes */
@@ -207,9 +210,16 @@ static bool owner_is_due(const struct asked *a)
 
 static void owner_advance(struct owner *o)
 {
-	for (uint32_t i = 0; i < o->n_asked; i++)
-		if (owner_is_due(&o->asked[i]))
-			owner_reply(o, i, (o->reply >> i % 4) & 3);
+	for (uint32_t i = 0; i < o->n_asked; i++) {
+		const struct asked *a = &o->asked[i];
+
+		if (!owner_is_due(a))
+			continue;
+		require(elements_are_whole_rows(descriptions[a->service], a->bytes, a->size,
+						a->ends, a->rows),
+			"elements are as long as they say");
+		owner_reply(o, i, (o->reply >> i % 4) & 3);
+	}
 }
 
 static void owner_end(struct owner *o, const struct stream_emitted *out)
@@ -332,6 +342,7 @@ static void owner_act(void *context, const struct stream_action *action)
 			"it has no more bytes than its service takes");
 		owner_note_rows(o, a, &action->begin);
 		a->begun = true;
+		a->service = action->begin.service - 1;
 		a->size = action->begin.size;
 		a->tag = action->begin.tag;
 		return;
@@ -343,6 +354,7 @@ static void owner_act(void *context, const struct stream_action *action)
 				(action->whole.begin.service == 1 ? MAX_REQUEST : MAX_REQUEST / 2),
 			"it has no more bytes than its service takes");
 		a->begun = a->named = true;
+		a->service = action->whole.begin.service - 1;
 		a->size = action->whole.begin.size;
 		a->tag = action->whole.begin.tag;
 		return;
@@ -523,11 +535,11 @@ static struct grpc_room *make_room(void)
 	kserve->next = room_next;
 	kserve->count = room_count;
 	kserve->tell = room_tell;
-	layouts[0] = kserve_layout_of(kserve, "m", &described, ROWS);
-	layouts[1] = kserve_layout_of(kserve, "n", &described_raw, ROWS);
-	layouts[2] = kserve_layout_of(kserve, "b", &described_rows, ROWS);
-	layouts[3] = kserve_layout_of(kserve, "v", &described_elements, ROWS);
-	layouts[4] = kserve_layout_of(kserve, "w", &described_both, ROWS);
+	for (unsigned int i = 0; i < SERVICES; i++) {
+		const char name[] = {names[i], '\0'};
+
+		layouts[i] = kserve_layout_of(kserve, name, descriptions[i], ROWS);
+	}
 	require(grpc_room_init(room, kserve, SESSIONS, STREAMS) == 0, "there is memory");
 	return room;
 }

@@ -89,6 +89,7 @@ static const struct model_description described_rows = {
 
 struct asked {
 	uint32_t rows, ends[ROWS];
+	uint16_t service;
 	bool begun, named, answered, text, streams;
 	uint64_t tag, size, placed;
 	uint8_t bytes[MAX_REQUEST], written[MAX_REQUEST];
@@ -111,6 +112,9 @@ struct owner {
 /* Services with one address: "m", "n", "t", "s", "b", "v" and "w". */
 #define SERVICES 7
 static const char names[] = "mntsbvw";
+static const struct model_description *const descriptions[SERVICES] = {
+	&described,      &described_raw,      &described_text, &described_strings,
+	&described_rows, &described_elements, &described_both};
 static struct kserve_layout *layouts[SERVICES];
 
 static void room_select(struct kserve_room *room, uint16_t service)
@@ -254,6 +258,9 @@ static void owner_advance(struct owner *o)
 
 		if (!a->answered && (!a->begun || !a->named || a->placed < a->size))
 			return;
+		require(a->answered || elements_are_whole_rows(descriptions[a->service], a->bytes,
+							       a->size, a->ends, a->rows),
+			"elements are as long as they say");
 		if (!a->answered)
 			owner_reply(o, o->first,
 				    (struct stream_reply){.length = (uint32_t)a->size,
@@ -333,7 +340,8 @@ static void owner_act(void *context, const struct stream_action *action)
 			"it has a service");
 		a->begun = true;
 		owner_note_rows(o, a, &action->begin);
-		a->text = action->begin.service == 3;
+		a->service = action->begin.service - 1;
+		a->text = a->service == 2;
 		a->streams = action->begin.streams;
 		a->size = action->begin.size;
 		a->tag = action->begin.tag;
@@ -343,8 +351,10 @@ static void owner_act(void *context, const struct stream_action *action)
 
 		require(!a->begun && begin->size > 0 && begin->size <= MAX_REQUEST,
 			"a whole one begins once");
+		require(begin->service != 3, "lengths of elements are looked at");
 		require(begin->service >= 1 && begin->service <= SERVICES, "it has a service");
 		a->begun = a->named = true;
+		a->service = begin->service - 1;
 		a->size = begin->size;
 		a->tag = begin->tag;
 		return;
@@ -453,13 +463,11 @@ static struct kserve_room *make_room(void)
 	room->count = room_count;
 	room->tell = room_tell;
 	memset(room->date, '-', sizeof(room->date));
-	layouts[0] = kserve_layout_of(room, "m", &described, ROWS);
-	layouts[1] = kserve_layout_of(room, "n", &described_raw, ROWS);
-	layouts[2] = kserve_layout_of(room, "t", &described_text, ROWS);
-	layouts[3] = kserve_layout_of(room, "s", &described_strings, ROWS);
-	layouts[4] = kserve_layout_of(room, "b", &described_rows, ROWS);
-	layouts[5] = kserve_layout_of(room, "v", &described_elements, ROWS);
-	layouts[6] = kserve_layout_of(room, "w", &described_both, ROWS);
+	for (unsigned int i = 0; i < SERVICES; i++) {
+		const char name[] = {names[i], '\0'};
+
+		layouts[i] = kserve_layout_of(room, name, descriptions[i], ROWS);
+	}
 	return room;
 }
 

@@ -75,9 +75,9 @@ static void make_binary(const struct text_kind *k)
 	put_requests(k, ",\"parameters\":{\"binary_data_output\":true}");
 }
 
-static void make_calls(const struct text_kind *k)
+/* A message with its prefix. Returns how many bytes it is; its values are the last. */
+static uint32_t write_message(const struct text_kind *k, char *message)
 {
-	static char message[LARGE + 300];
 	char input[64], shape[16], values[16];
 	uint32_t s = k->rows > 1 ? text_varint(shape, k->rows) : 0, n = 5, i, v;
 
@@ -97,6 +97,14 @@ static void make_calls(const struct text_kind *k)
 	message[0] = 0;
 	for (i = 0; i < 4; i++)
 		message[1 + i] = (char)((n - 5) >> (24 - 8 * i));
+	return n;
+}
+
+static void make_calls(const struct text_kind *k)
+{
+	static char message[LARGE + 300];
+	uint32_t n = write_message(k, message);
+
 	text_begin_http2();
 	for (uint32_t call = 0; call < k->requests; call++) {
 		text_put_frame(FRAME_HEADERS, FRAME_END_HEADERS, 2 * call + 1, GRPC_HEAD,
@@ -106,6 +114,89 @@ static void make_calls(const struct text_kind *k)
 				       RTE_MIN(n - at, 16000u));
 	}
 }
+
+/* --- a gap --------------------------------------------------------------------------------------
+ */
+
+#define SEGMENT  300u /* bytes of an element and its length */
+#define SEGMENTS 200u
+#define FRAMED   50u /* of them in a frame */
+
+static const struct text_kind gap = {.rows = 1, .elements = SEGMENTS, .length = SEGMENT - 4};
+
+static void gap_worker(struct walk *w, const struct text_kind *k)
+{
+	bytes_worker(w, &gap);
+}
+
+/* Puts an element, the next segment. */
+static void put_element(struct http_client *c, const char *values, uint32_t i, bool framed)
+{
+	uint32_t length = RTE_MIN(SEGMENTS - i, FRAMED) * SEGMENT, n = 0;
+	char bytes[SEGMENT + 9];
+
+	if (framed && i % FRAMED == 0) {
+		memcpy(bytes, (char[]){0, length >> 8, length, FRAME_DATA, 0, 0, 0, 0, 1}, 9);
+		n = 9;
+	}
+	memcpy(bytes + n, values + i * SEGMENT, SEGMENT);
+	http_put(c, bytes, n + SEGMENT);
+}
+
+/* When the first segment of a tensor comes, all others are there: each length lies in a packet of
+ * its own. <head>: what is in front of it. */
+static void fill_gap(struct walk *w, const struct text *head, const char *values, bool framed)
+{
+	struct http_client *c = http_dial(w, 3000);
+	uint32_t from;
+
+	http_say(c, head->at, head->n);
+	from = c->seq;
+	c->seq += (framed ? 9 : 0) + SEGMENT;
+	for (uint32_t i = 1; i < SEGMENTS; i++) {
+		put_element(c, values, i, framed);
+		text_turn(w);
+	}
+	walk_expect_eq(walk_service_stats(w, 0).requests, 0);
+	c->seq = from;
+	put_element(c, values, 0, framed);
+	text_turns_pass(w, c, 20);
+	walk_expect_eq(w->worker[0]->answered, 1);
+	http_abort(c);
+}
+
+static void fill_gap_of_request(struct walk *w)
+{
+	static char values[SEGMENT * SEGMENTS];
+	char json[200];
+	static struct text t;
+	int n = sprintf(json,
+			"{\"inputs\":[{\"name\":\"a\",\"shape\":[%u],\"datatype\":\"BYTES\","
+			"\"parameters\":{\"binary_data_size\":%u}}]}",
+			SEGMENTS, SEGMENTS * SEGMENT);
+
+	write_values(&gap, values);
+	t.n = sprintf(t.at,
+		      "POST /v2/models/echo/infer HTTP/1.1\r\nHost: h\r\nContent-Length: %u\r\n"
+		      "Inference-Header-Content-Length: %d\r\n\r\n%s",
+		      n + SEGMENTS * SEGMENT, n, json);
+	fill_gap(w, &t, values, false);
+}
+
+static void fill_gap_of_call(struct walk *w)
+{
+	static char message[SEGMENT * SEGMENTS + 100];
+	uint32_t head = write_message(&gap, message) - SEGMENT * SEGMENTS;
+	static struct text t;
+
+	text_preface(&t);
+	text_frame(&t, FRAME_HEADERS, FRAME_END_HEADERS, 1, GRPC_HEAD, sizeof(GRPC_HEAD) - 1);
+	text_frame(&t, FRAME_DATA, 0, 1, message, head);
+	fill_gap(w, &t, message + head, true);
+}
+
+/* -----------------------------------------------------------------------------------------------
+ */
 
 #define BYTES_OF(what, with, n_rows, n_elements, bytes, n_requests)                                \
 	{"BYTES, " what " in JSON",                                                                \
@@ -136,5 +227,8 @@ const struct text_kind text_bytes[] = {
 	BYTES_OF("elements of 100 bytes", text_large_params, 1, LARGE / 104, 100, 2),
 	BYTES_OF("256 rows of an element", row_params, 256, 1, 12, 30),
 	BYTES_OF("256 rows of 4 empty ones", row_params, 256, 4, 0, 30),
+	{"BYTES behind a gap, in binary", &text_large_params, gap_worker,
+	 .run = fill_gap_of_request},
+	{"BYTES behind a gap, by gRPC", &text_large_params, gap_worker, .run = fill_gap_of_call},
 };
 const unsigned int n_text_bytes = RTE_DIM(text_bytes);

@@ -32,6 +32,8 @@ static int check_options(const struct e2e_options *o)
 	else if (o->threads > o->load.window || o->threads > o->load.sockets ||
 		 o->threads > o->load.requests)
 		problem = "--threads: more than there are flows, requests, or places in the window";
+	else if (o->load.window > o->threads * E2E_WINDOW_MAX)
+		problem = "--window: more than 1024 for each of --threads";
 	if (problem != NULL)
 		fprintf(stderr, "bench-e2e: %s\n", problem);
 	return problem == NULL ? 0 : 2;
@@ -46,7 +48,8 @@ static const struct option_row e2e_rows[] = {
 	{"runs", OPTION_NUMBER, AT(runs), NULL, "figures are their medians", 1, REPORT_RUNS_MAX},
 	{"flows", OPTION_NUMBER, AT(load.sockets), NULL, "UDP flows", 1, LOAD_SOCKETS_MAX},
 	{"window", OPTION_NUMBER, AT(load.window), NULL,
-	 "requests without a reply, all flows together", 1, E2E_WINDOW_MAX},
+	 "requests without a reply, all flows together; 1024 per thread at most", 1,
+	 E2E_WINDOW_MAX *E2E_THREADS_MAX},
 	{"threads", OPTION_NUMBER, AT(threads), NULL,
 	 "each with a queue of the port, and its share of flows, window and requests", 1,
 	 E2E_THREADS_MAX},

@@ -16,7 +16,7 @@
 
 #define E2E_BURST       32
 #define E2E_THREADS_MAX 16
-#define E2E_WINDOW_MAX  1024 /* as many as a memif ring has places */
+#define E2E_WINDOW_MAX  1024 /* of a thread: as many as a memif ring has places */
 #define E2E_REQUEST_MAX 9188 /* one datagram at the load balancer's largest MTU */
 
 struct e2e_options {

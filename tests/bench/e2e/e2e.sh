@@ -6,7 +6,7 @@
 #
 #   e2e.sh [options]
 #
-#   --window N          requests without a reply, all flows together; 1 measures latency [1]
+#   --window N          requests without a reply, all flows together, 1,024 per thread at most; 1 measures latency [1]
 #   --size BYTES        of an echo request, 12 to 9188 [1024]
 #   --requests N        [100000]         --runs N   [1]
 #   --flows N           UDP flows [64]   --timeout-ms MS   then a request is lost [1000]
