@@ -495,7 +495,7 @@ static void connections_grant(struct edge *e, struct edge_connection *c)
 	uint64_t held, most, bytes;
 	bool narrow;
 
-	if (b == NULL)
+	if (b == NULL || unlikely(c->faulty))
 		return;
 	if (edge_came(b) != b->round_position)
 		connections_measure(e, c);
@@ -572,6 +572,18 @@ static void connections_sent(struct edge *e, struct edge_connection *c)
 		edge_set_timer(e, c, ms);
 }
 
+/* The next turn has as much time again. */
+static void connections_end_turn(struct edge *e)
+{
+	/* It looks at what is left. */
+	if (unlikely(e->tls != NULL))
+		edge_tls_end_turn(e);
+	if (unlikely(e->text_used))
+		edge_rewrite_end_turn(e);
+	edge_rows_end_turn(e);
+	e->ends_left = EDGE_WORK_LEAST;
+}
+
 unsigned int edge_transmit(struct lcore *lc)
 {
 	struct edge *e = lc->edge;
@@ -579,15 +591,9 @@ unsigned int edge_transmit(struct lcore *lc)
 	unsigned int sent = 0, blocked = 0;
 	struct edge_connection *c;
 
-	if (unlikely(e->text_used))
-		edge_rewrite_end_turn(e);
-	edge_rows_end_turn(e);
-	e->ends_left = EDGE_WORK_LEAST;
 	e->goes_on = false;
 	if (unlikely(e->n_graves > 0))
 		edge_free_buried(e, CONNECTIONS_BURIED);
-	if (unlikely(e->tls != NULL))
-		edge_tls_end_turn(e);
 	/* Those that cannot send all join the list again. */
 	STAILQ_CONCAT(&due, &e->due);
 	while ((c = STAILQ_FIRST(&due)) != NULL) {
@@ -612,6 +618,7 @@ unsigned int edge_transmit(struct lcore *lc)
 	}
 	STAILQ_CONCAT(&due, &e->due);
 	STAILQ_CONCAT(&e->due, &due);
+	connections_end_turn(e);
 	return sent;
 }
 

@@ -285,6 +285,7 @@ struct edge_connection {
 	bool is_due : 1, stalled : 1, narrow : 1;
 	bool ended : 1;     /* the client has closed: what it sent before is still read */
 	bool closing : 1;   /* nothing more is read: close when what was asked is answered */
+	bool faulty : 1;    /* likewise, for what the client has sent: it is offered nothing more */
 	bool opening : 1;   /* counted in the backlog */
 	bool buried : 1;    /* it has ended, and its requests were told of, but not given back */
 	bool secured : 1;   /* it has TLS; */
@@ -323,8 +324,10 @@ struct edge_cancel {
 #define EDGE_GRAVES 1024u
 
 /*
- * Work of a turn, in bytes of text that is read: some 40 instructions each. Reading has all of it,
- * less what was written before and done with rows; but a part is kept for each of them.
+ * Work of a turn, in bytes of text that is read: some 40 instructions each. Text that is read has
+ * all of it, less what was written before, done with rows, and taken by records of TLS
+ * (tls_work()); but a part is kept for each of them. What is sent at the end of a turn has what is
+ * left of it.
  */
 #define EDGE_WORK       2048
 #define EDGE_WORK_LEAST 512
@@ -426,6 +429,7 @@ struct edge {
 	struct rte_mbuf *more_graves;        /* those for which there was no place: see ending.c */
 	bool goes_on; /* the next turn follows at once: this one had no time for all that is due */
 	bool text_owed; /* those that wait had no text in this turn, and have that of the next */
+	bool text_whole; /* one of those waits for a turn that has time for it alone: the next */
 	bool text_used;            /* in this turn some may have been read or written */
 	/* Of the connection that is read, when it had had so many requests: is there room for
 	 * another's reply? */
@@ -894,6 +898,8 @@ void edge_tls_end(struct edge *e, struct edge_busy *b);
 bool edge_tls_is_busy(const struct edge_busy *b);
 /* Reads what came in order, as far as may be. */
 void edge_tls_read(struct edge *e, struct edge_connection *c);
+/* The same of one that waited for its turn: not before the framing has read what there is. */
+void edge_tls_read_on(struct edge *e, struct edge_connection *c);
 /* Those that have to go on do; what came back from the helper is taken. Returns how many of both.
  */
 unsigned int edge_tls_resume(struct edge *e);

@@ -159,6 +159,7 @@ static void frames_close(struct edge *e, struct edge_connection *c,
 {
 	if (out->fault)
 		edge_count_drop(e, c, LB_DROP_HTTP2_FAULT);
+	c->faulty |= out->fault;
 	edge_close_now(e, c);
 }
 
@@ -196,6 +197,9 @@ void edge_emit_answers(struct edge *e, struct edge_connection *c)
 	frames_send_heads(e, c, &heads);
 	b->emits = false;
 	b->held_back = left == 0 || !may_send;
+	/* It would be told why, and takes nothing. */
+	if (unlikely(c->faulty && !may_send))
+		tcp_abort(&c->tcp);
 	waits = frames_free(e, c);
 	/* The walk takes some cancels at a time, and then the rest is asked for. */
 	if (unlikely(e->n_cancels == EDGE_CANCELS))

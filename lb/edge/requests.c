@@ -329,6 +329,7 @@ static void requests_close(struct edge_busy *b, uint8_t reason)
 {
 	if (reason != 0)
 		edge_count_drop(b->edge, b->connection, reason);
+	b->connection->faulty |= reason == LB_DROP_HTTP2_FAULT;
 	edge_close_now(b->edge, b->connection);
 }
 

@@ -231,7 +231,7 @@ int edge_rewrite_init(struct edge *e)
 	edge_rewrite_share(e);
 	for (unsigned int i = 0; i < REWRITE_ASKED; i++)
 		TAILQ_INSERT_TAIL(&e->free_rewrites, &e->rewrite_memory[i], entry);
-	e->kserve->text_left = EDGE_WORK;
+	e->kserve->text_left = e->kserve->text_turn = EDGE_WORK;
 	e->write_left = e->ends_left = EDGE_WORK_LEAST;
 	return 0;
 }
@@ -273,7 +273,9 @@ void edge_rewrite_leave_text(struct edge *e)
 void edge_rewrite_end_turn(struct edge *e)
 {
 	e->text_waited = false;
-	e->text_short = e->kserve->text_left <= 0;
+	e->text_short = e->kserve->text_left <= 0 || e->text_whole;
+	e->text_owed |= e->text_whole;
+	e->text_whole = false;
 	e->text_used = e->text_short;
 	/* Those whose segments come then have none before those that wait. */
 	e->kserve->text_left = e->text_owed ? 0 : EDGE_WORK;

@@ -23,8 +23,6 @@
 #define ROWS_SHORT 256
 /* Rows that a batch sends before others do. */
 #define ROWS_TOGETHER 16u
-/* Bytes of text that take as long as to begin a row and to give it its packet. */
-#define ROWS_AS_TEXT 8
 /* A client may have so many batches at least. */
 #define ROWS_BATCHES_MIN 4u
 /* ms without a byte of one that is not complete: where others find no room it ends. */
@@ -208,7 +206,7 @@ void edge_rows_begin(struct edge_busy *b, struct edge_request *r, const struct s
 	struct edge *e = b->edge;
 	struct edge_rows *w = TAILQ_FIRST(&e->free_rows);
 
-	e->kserve->text_left -= (int32_t)(rows * ROWS_AS_TEXT);
+	e->kserve->text_left -= (int32_t)(rows * KSERVE_ROW_WORK);
 	if (!rows_has_share(e, b->client, rows))
 		return edge_request_fail(b, r, LB_NOTICE_BUSY, LB_DROP_TCP_CLIENT);
 	if (!rows_has_room(e, rows)) {
@@ -283,11 +281,11 @@ void edge_rows_place(struct edge_busy *b, struct edge_request *r, uint64_t offse
 		     struct edge_piece *p, const uint8_t *bytes, uint32_t length)
 {
 	const struct edge_rows *w = r->rows;
+	uint32_t row = (uint32_t)rows_with(w, offset);
 
 	r->placed += length;
 	r->rows->moved_ms = b->edge->stack.now_ms;
-	while (length > 0) {
-		uint32_t row = (uint32_t)rows_with(w, offset);
+	for (; length > 0; row++) {
 		uint64_t at = offset - rows_start(w, row);
 		uint32_t n = (uint32_t)RTE_MIN((uint64_t)length, rows_size(w, row) - at);
 

@@ -88,15 +88,14 @@ static void stalled_charge(struct edge_client *client, int32_t text, bool alone)
 static bool stalled_read_text(struct edge *e, struct edge_connection *c)
 {
 	struct edge_client *client = c->busy->client;
-	int32_t *left = &e->kserve->text_left, before, kept = 0;
+	int32_t *left = &e->kserve->text_left, *kept = &e->kserve->text_kept, before = *left;
 	bool alone = TAILQ_EMPTY(&e->turns), stalled;
 
-	if (!alone)
-		kept = RTE_MAX(*left - client->credit, 0);
-	before = *left -= kept;
+	*kept = alone ? 0 : RTE_MAX(before - client->credit, 0);
+	*left -= *kept;
 	stalled = edge_read(e, c);
+	*left += *kept;
 	stalled_charge(client, before - *left, alone);
-	*left += kept;
 	return stalled;
 }
 
@@ -118,6 +117,19 @@ static bool stalled_must_wait(const struct edge *e, struct edge_client *client)
 	return !TAILQ_EMPTY(&e->turns) && client->credit <= 0;
 }
 
+/* It wants more of a turn than is left: it has the next one. */
+static void stalled_go_first(struct edge *e, struct edge_busy *b)
+{
+	struct edge_client *client = b->client;
+
+	e->kserve->text_waits = false;
+	TAILQ_REMOVE(&client->waiting, b, wants);
+	TAILQ_INSERT_HEAD(&client->waiting, b, wants);
+	TAILQ_REMOVE(&e->turns, client, turn);
+	TAILQ_INSERT_HEAD(&e->turns, client, turn);
+	e->text_whole = true;
+}
+
 /* <again>: it has waited before this call. */
 static void stalled_read(struct edge *e, struct edge_connection *c, bool again)
 {
@@ -129,9 +141,13 @@ static void stalled_read(struct edge *e, struct edge_connection *c, bool again)
 		return edge_stall(e, c, true);
 	else
 		stalled = stalled_read_text(e, c);
-	if (stalled && !c->stalled && !again)
+	if (likely(!stalled))
+		return edge_stall(e, c, false);
+	if (!c->stalled && !again)
 		stalled_count(e, c->busy);
-	edge_stall(e, c, stalled);
+	edge_stall(e, c, true);
+	if (e->kserve->text_waits)
+		stalled_go_first(e, c->busy);
 }
 
 static void stalled_progress(struct edge *e, struct edge_connection *c, bool again)
@@ -141,7 +157,7 @@ static void stalled_progress(struct edge *e, struct edge_connection *c, bool aga
 	if (b == NULL)
 		return;
 	if (unlikely(b->tls != NULL))
-		edge_tls_read(e, c);
+		again ? edge_tls_read_on(e, c) : edge_tls_read(e, c);
 	stalled_read(e, c, again);
 	if (unlikely(b->placement.framing->emit != NULL)) {
 		edge_count_session(b);
@@ -228,7 +244,7 @@ static void stalled_resume_text(struct edge *e)
 	/* Segments that come in every turn could take all. */
 	edge_rewrite_leave_text(e);
 	for (unsigned int left = STALLED_VISITS; left > 0 && vain < e->n_turns; left--) {
-		if (e->kserve->text_left <= 0 || !stalled_has_room(e))
+		if (e->kserve->text_left <= 0 || e->text_whole || !stalled_has_room(e))
 			return;
 		vain = stalled_visit(e, TAILQ_FIRST(&e->turns)) ? 0 : vain + 1;
 	}

@@ -12,12 +12,18 @@
 #include "config/memory.h"
 #include "edge/tls.h"
 
-/* Bytes that are read in a turn, and bytes that are written: some 20 us. */
-#define TLS_TURN 49152
-/* Connections that go on in a turn, and jobs that are taken back: with certificates to be sent, and
- * some KiB to be read. */
+/* Work of a turn that is kept for reading, and for writing; and what reading leaves to writing,
+ * where that had too little in the turn before. */
+#define TLS_READS      256
+#define TLS_WRITES     EDGE_WORK_LEAST
+#define TLS_WRITES_DUE (2 * EDGE_WORK_LEAST)
+/* Connections that go on in a turn, those that are looked at for what they have to write, and jobs
+ * that are taken back: with certificates to be sent, and some KiB to be read. */
 #define TLS_VISITS    64
+#define TLS_WRITERS   16
 #define TLS_JOBS_TURN 8
+/* Work of a job that comes back. */
+#define TLS_JOB_WORK 128
 /* Jobs of one client. */
 #define TLS_CLIENT_JOBS (TLS_JOBS / 4)
 /* ms after which a client that says nothing makes room. */
@@ -27,6 +33,14 @@ _Static_assert(sizeof(struct edge_tls) <= LB_TLS_BUSY_BYTES, "memory.c counts it
 
 /* --- memory ------------------------------------------------------------------------------------
  */
+
+/* <due>: there was too little time to write. */
+static void tls_begin_turn(struct edge *e, bool due)
+{
+	e->tls->left = TLS_READS;
+	e->tls->left_out = due ? TLS_WRITES_DUE : TLS_WRITES;
+	e->tls->leaves = EDGE_WORK_LEAST + (due ? e->tls->left_out - TLS_READS : 0);
+}
 
 int edge_tls_init(struct edge *e)
 {
@@ -52,7 +66,7 @@ int edge_tls_init(struct edge *e)
 		room->memory[i].next = room->free;
 		room->free = &room->memory[i];
 	}
-	edge_tls_end_turn(e);
+	tls_begin_turn(e, false);
 	return 0;
 }
 
@@ -470,6 +484,24 @@ static void tls_came_back(struct edge *e, struct tls_job *job)
 /* --- turns -------------------------------------------------------------------------------------
  */
 
+/* There is no time to read: those that have something to write do that at the end of the turn. */
+static unsigned int tls_touch_writers(struct edge *e)
+{
+	struct edge_tls *last = TAILQ_LAST(&e->tls->ready, edge_tls_list), *t, *next;
+	unsigned int n = 0;
+
+	for (t = TAILQ_FIRST(&e->tls->ready); t != NULL && n < TLS_WRITERS; t = next) {
+		next = t == last ? NULL : TAILQ_NEXT(t, ready);
+		n++;
+		if (t->plain == NULL)
+			continue;
+		tls_unlist(e, t);
+		edge_tls_enlist(e, t);
+		edge_touch(e, t->busy->connection);
+	}
+	return n;
+}
+
 unsigned int edge_tls_resume(struct edge *e)
 {
 	struct edge_tls_room *room = e->tls;
@@ -477,15 +509,19 @@ unsigned int edge_tls_resume(struct edge *e)
 	struct tls_job *job;
 	unsigned int n = 0;
 
-	for (unsigned int left = TLS_JOBS_TURN; left > 0 && room->away > 0; left--) {
+	for (unsigned int left = TLS_JOBS_TURN; left > 0 && room->away > 0 && edge_tls_may_read(e);
+	     left--) {
 		job = e->lc->burst.n < LB_BURST - 1 ? tls_take(room->line) : NULL;
 		if (job == NULL)
 			break;
 		room->away--;
+		edge_work(e, &room->left, TLS_JOB_WORK);
 		tls_came_back(e, job);
 		n++;
 	}
 	for (unsigned int left = TLS_VISITS; t != last && left > 0; left--, n++) {
+		if (!edge_tls_may_read(e))
+			return n + tls_touch_writers(e);
 		if (e->lc->burst.n >= LB_BURST - 1)
 			return n;
 		t = TAILQ_FIRST(&room->ready);
@@ -499,8 +535,10 @@ unsigned int edge_tls_resume(struct edge *e)
 
 void edge_tls_end_turn(struct edge *e)
 {
-	e->tls->short_of_time = e->tls->left <= 0 || e->tls->left_out <= 0;
-	e->tls->left = e->tls->left_out = TLS_TURN;
+	bool due = !edge_tls_may_write(e);
+
+	e->tls->short_of_time = due || !edge_tls_may_read(e);
+	tls_begin_turn(e, due);
 }
 
 bool edge_tls_must_go_on(const struct edge *e)

@@ -48,13 +48,26 @@ struct edge_tls_room {
 	uint32_t cleared_ms, cleared_own_ms;
 	uint32_t away;          /* jobs at the helper */
 	uint32_t n_opening;     /* handshakes that are not over */
-	int32_t left, left_out; /* bytes that may be read, and written, in this turn */
-	bool short_of_time;     /* the turn before was too short */
+	/* work of this turn that is kept for reading records, and for writing them; as in
+	 * edge_may_work(), but reading takes what is above <leaves> of the rest */
+	int32_t left, left_out, leaves;
+	bool short_of_time; /* the turn before was too short */
 	struct tls_counters counters;
 };
 
 /* --- tls.c: memory, handshakes, the end ----------------------------------------------------------
  */
+
+/* May records be read in this turn, and written? */
+static inline bool edge_tls_may_read(const struct edge *e)
+{
+	return e->tls->left > 0 || e->kserve->text_left > e->tls->leaves;
+}
+
+static inline bool edge_tls_may_write(const struct edge *e)
+{
+	return edge_may_work(e, e->tls->left_out);
+}
 
 /* It goes on in the next turn. */
 void edge_tls_enlist(struct edge *e, struct edge_tls *t);

@@ -6,8 +6,6 @@
  */
 #include "edge/tls.h"
 
-/* A record costs as much as so many bytes. */
-#define IN_RECORD_COST 512
 /* Bytes of a record that are copied behind the piece before them. */
 #define IN_SMALL         256
 #define KEY_UPDATE       24 /* RFC 8446, 4.6.3 */
@@ -196,7 +194,7 @@ static void in_record(struct edge *e, struct edge_tls *t)
 static bool in_may_go_on(const struct edge_tls *t)
 {
 	return !t->starved && !t->away && !t->rekey_in && t->raw.stream.position != STREAM_CLOSED &&
-	       t->busy->edge->tls->left > 0;
+	       edge_tls_may_read(t->busy->edge);
 }
 
 /* Decrypts of the <n> bytes what may be. Returns how many were read. */
@@ -220,9 +218,9 @@ static uint32_t in_decrypt(struct edge *e, struct edge_tls *t, const uint8_t *by
 		taken += step.taken;
 		if (step.written > 0)
 			p->piece.length += step.written;
-		e->tls->left -= step.taken;
+		edge_work(e, &e->tls->left, tls_work(s, step.taken));
 		if (step.result == TLS_READ_RECORD) {
-			e->tls->left -= IN_RECORD_COST;
+			edge_work(e, &e->tls->left, tls_record_work(s));
 			in_record(e, t);
 		} else if (step.result == TLS_READ_FAULT) {
 			e->tls->counters.bad_records++;
@@ -352,4 +350,14 @@ void edge_tls_read(struct edge *e, struct edge_connection *c)
 	/* A job that comes back calls again. */
 	if (stopped && !t->away)
 		edge_tls_enlist(e, t);
+}
+
+void edge_tls_read_on(struct edge *e, struct edge_connection *c)
+{
+	struct edge_busy *b = c->busy;
+
+	if (b->placement.stream.position >= b->in_order)
+		edge_tls_read(e, c);
+	else if (!edge_tls_is_read(b))
+		edge_tls_enlist(e, b->tls);
 }

@@ -7,9 +7,7 @@
 #include "edge/tls.h"
 
 /* Bytes that may be encrypted and not sent. */
-#define OUT_AHEAD 65536u
-/* A record costs as much as so many bytes. */
-#define OUT_RECORD_COST 512
+#define OUT_AHEAD       65536u
 #define OUT_SMALL_MAX   64 /* bytes of a small record, with what is around it */
 #define OUT_KEY_UPDATE  24 /* RFC 8446, 4.6.3 */
 
@@ -154,11 +152,21 @@ static uint32_t out_encrypt(struct edge_tls *t, struct out_chain *o, uint32_t n)
 	return packets;
 }
 
+/* Bytes that there is time for. */
+static uint32_t out_most(const struct edge *e, const struct tls_session *s)
+{
+	int32_t rest = e->kserve->text_left - EDGE_WORK_LEAST;
+	int32_t work = RTE_MAX(e->tls->left_out, rest) - (int32_t)tls_record_work(s);
+
+	return tls_bytes_for(s, (uint32_t)RTE_MAX(work, 0));
+}
+
 /* Bytes of content of the next record: whole segments, if there are so many. */
-static uint32_t out_content(const struct edge_tls *t, uint32_t each)
+static uint32_t out_content(const struct edge *e, const struct edge_tls *t, uint32_t each)
 {
 	const struct tls_session *s = edge_session(t);
-	uint32_t around = tls_overhead(s), most = s->record_max;
+	uint32_t around = tls_overhead(s);
+	uint32_t most = RTE_MIN(s->record_max, RTE_MAX(out_most(e, s), each));
 	uint32_t whole = (most + around) / each * each;
 
 	if (whole > around)
@@ -172,7 +180,7 @@ static bool out_write_one(struct edge *e, struct edge_connection *c)
 	struct edge_tls *t = c->busy->tls;
 	struct tls_session *s = edge_session_of(e, c);
 	struct out_chain o = {.each = RTE_MIN((uint32_t)c->tcp.mss, e->gather_max)};
-	uint32_t n = out_content(t, o.each), size = n + tls_overhead(s), packets, part;
+	uint32_t n = out_content(e, t, o.each), size = n + tls_overhead(s), packets, part;
 	uint8_t around[TLS_HEAD_MAX + TLS_TAIL_MAX];
 
 	if (!out_alloc(e, &o, size))
@@ -185,7 +193,7 @@ static bool out_write_one(struct edge *e, struct edge_connection *c)
 	out_copy(&o, around, part);
 	edge_queue_chain(e, c, o.head, o.at, size);
 	edge_let_reply_go(c->busy, packets);
-	e->tls->left_out -= size + OUT_RECORD_COST;
+	edge_work(e, &e->tls->left_out, tls_work(s, size) + tls_record_work(s));
 	e->tls->counters.records_out++;
 	return true;
 }
@@ -227,7 +235,7 @@ void edge_tls_write(struct edge *e, struct edge_connection *c)
 			edge_tls_ask(e, t);
 		if (t->rekey_out || t->away || out_is_worn(e, c))
 			return;
-		if (e->tls->left_out <= 0 || !out_write_one(e, c))
+		if (!edge_tls_may_write(e) || !out_write_one(e, c))
 			return edge_tls_enlist(e, t);
 	}
 }

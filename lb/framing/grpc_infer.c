@@ -386,6 +386,10 @@ static void tensors_done(struct grpc_call *c, struct grpc_stream *s)
 		return grpc_call_refuse(c, s, r->infer.status, "%s", r->infer.error);
 	for (uint8_t i = 0; i < r->infer.inputs; i++)
 		kserve_tensors_know(r, r->place[i], r->infer.input[i].bytes);
+	s->rows_wait = kserve_tensors_differ(r, m) &&
+		       !kserve_room_may_work(c->room, kserve_tensors_cut_work(r));
+	if (s->rows_wait)
+		return;
 	if (kserve_tensors_differ(r, m) ? !tensors_begin_rows(c, s)
 					: !tensors_try_begin(c, s, true))
 		return;
@@ -536,13 +540,18 @@ uint32_t grpc_infer_message_read(struct grpc_call *c, struct grpc_stream *s, con
 	struct kserve_reader *r = s->reader;
 	uint32_t n;
 
+	if (s->rows_wait) {
+		tensors_done(c, s);
+		s->ahead &= s->rows_wait;
+		return s->rows_wait ? 0 : 1;
+	}
 	if (grpc_infer_raw_left(&r->grpc) == 0)
 		return tensors_read_fields(c, s, bytes, length);
 	/* Bytes that are kept may be the last of the message: what follows from them is said first.
 	 */
 	n = s->raw ? tensors_place_raw(c, s, bytes, length, most)
 		   : tensors_keep_raw(c, s, bytes, length);
-	while (!tensors_is_over(s) && n == s->left)
+	while (!tensors_is_over(s) && n == s->left && !s->rows_wait)
 		tensors_read_fields(c, s, bytes, 0);
-	return n;
+	return n - s->rows_wait;
 }

@@ -15,12 +15,22 @@
 /* nghttp2 checks so many bytes of a field in the time of one of text. */
 #define FIELD_AS_TEXT 4
 #define FIELD_EXTRA   32 /* RFC 7541, 4.1 */
-/* Floods that end the connection: answers that wait to be sent, resets by either side, and entries
- * of SETTINGS. */
-#define ACKS_MAX        32
+/* Floods that end the connection: answers that wait to be sent, entries of SETTINGS, resets by
+ * either side; */
+#define ACKS_MAX        128
 #define SETTINGS_MAX    16
 #define RESETS_BURST    1000
 #define RESETS_A_SECOND 100
+/* frames that want an answer: clients of gRPC ask by PING whether the connection lives, every 10 s
+ * say, and once per burst of DATA how far its end is; */
+#define ANSWERS_BURST    100
+#define ANSWERS_A_SECOND 10
+/* and frames that bring nothing. Each call and each frame of an answer pay for as many as proxies
+ * let clients send WINDOW_UPDATE for a frame of DATA, two of which are usual. */
+#define FRAMES_BURST    1000
+#define FRAMES_A_SECOND 100
+#define FRAMES_PAID     10
+#define FRAMES_SAVED    10000 /* of those that were paid for, at most */
 
 static const uint8_t zeros[16384];
 
@@ -115,6 +125,74 @@ static int session_on_header(nghttp2_session *h2, const nghttp2_frame *frame, co
 	return 0;
 }
 
+/* --- floods ------------------------------------------------------------------------------------
+ */
+
+/* Takes one, beside what time has given since: <a_second>, <burst> in all. False: there is none. */
+static bool meter_take(struct grpc_meter *m, uint32_t now_ms, uint32_t burst, uint32_t a_second)
+{
+	uint64_t more = (uint64_t)(now_ms - m->since_ms) * a_second / 1000;
+
+	if (more > 0) {
+		m->since_ms = now_ms;
+		if (m->left < burst)
+			m->left = more < burst - m->left ? m->left + (uint32_t)more : burst;
+	}
+	if (m->left == 0)
+		return false;
+	m->left--;
+	return true;
+}
+
+static void meter_pay(struct grpc_meter *m, uint32_t n, uint32_t most)
+{
+	m->left = m->left + n < most ? m->left + n : most;
+}
+
+/* A call, or a frame of an answer. */
+static void session_pay(struct grpc_session *g)
+{
+	meter_pay(&g->answers, 1, ANSWERS_BURST);
+	meter_pay(&g->frames, FRAMES_PAID, FRAMES_SAVED);
+}
+
+/* The client is told why, if it takes that. */
+static void session_flooded(struct grpc_session *g, const char *what)
+{
+	g->flood = g->fault = true;
+	if (nghttp2_submit_goaway(
+		    g->h2, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(g->h2),
+		    NGHTTP2_ENHANCE_YOUR_CALM, (const uint8_t *)what, strlen(what)) != 0)
+		g->dead = true;
+}
+
+void grpc_session_count_frame(struct grpc_session *g, bool answered)
+{
+	uint32_t now = g->room->kserve->now_ms;
+
+	if (g->flood || g->dead)
+		return;
+	/* gRPC's clients know this text. */
+	if (answered && !meter_take(&g->answers, now, ANSWERS_BURST, ANSWERS_A_SECOND))
+		session_flooded(g, "too_many_pings");
+	else if (!meter_take(&g->frames, now, FRAMES_BURST, FRAMES_A_SECOND))
+		session_flooded(g, "too_many_frames");
+}
+
+/*
+ * A stream was reset because of what the client sent. That ends a call as the client's own reset
+ * does, and is bounded as that is: else a client has ever more calls under way than streams
+ * (CVE-2025-8671).
+ */
+static void session_count_reset(struct grpc_session *g)
+{
+	if (!meter_take(&g->resets, g->room->kserve->now_ms, RESETS_BURST, RESETS_A_SECOND))
+		g->dead = g->fault = true;
+}
+
+/* --- streams -----------------------------------------------------------------------------------
+ */
+
 static int session_on_begin(nghttp2_session *h2, const nghttp2_frame *frame, void *user)
 {
 	struct grpc_session *g = user;
@@ -123,6 +201,7 @@ static int session_on_begin(nghttp2_session *h2, const nghttp2_frame *frame, voi
 	if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
 		return 0;
 	g->room->kserve->text_left -= STREAM_AS_TEXT;
+	session_pay(g);
 	/* A client that reads nothing learns of no end, and may not have all streams by ending
 	 * them.
 	 */
@@ -258,28 +337,6 @@ static int session_send_answer(nghttp2_session *h2, nghttp2_frame *frame, const 
 	return NGHTTP2_ERR_PAUSE;
 }
 
-/*
- * A stream was reset because of what the client sent. That ends a call as the client's own reset
- * does, and is bounded as that is: else a client has ever more calls under way than streams
- * (CVE-2025-8671).
- */
-static void session_count_reset(struct grpc_session *g)
-{
-	uint32_t now = g->room->kserve->now_ms, more;
-
-	more = (now - g->resets_ms) * RESETS_A_SECOND / 1000;
-	if (now - g->resets_ms > RESETS_BURST * 1000 / RESETS_A_SECOND)
-		more = RESETS_BURST;
-	if (more > 0)
-		g->resets_ms = now;
-	g->resets_left =
-		g->resets_left + more > RESETS_BURST ? RESETS_BURST : g->resets_left + more;
-	if (g->resets_left == 0)
-		g->dead = g->fault = true;
-	else
-		g->resets_left--;
-}
-
 static int session_on_sent(nghttp2_session *h2, const nghttp2_frame *frame, void *user)
 {
 	struct grpc_session *g = user;
@@ -288,8 +345,12 @@ static int session_on_sent(nghttp2_session *h2, const nghttp2_frame *frame, void
 	if (frame->hd.type == NGHTTP2_RST_STREAM &&
 	    frame->rst_stream.error_code != NGHTTP2_NO_ERROR)
 		session_count_reset(g);
-	if (frame->hd.type == NGHTTP2_GOAWAY && frame->goaway.error_code != NGHTTP2_NO_ERROR)
+	if (frame->hd.type == NGHTTP2_GOAWAY && frame->goaway.error_code != NGHTTP2_NO_ERROR) {
 		g->fault = true;
+		g->dead |= g->flood;
+	}
+	if (frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA)
+		session_pay(g);
 	/* The answer ended before the client did: it need not send the rest (RFC 9113, 8.1). */
 	if (frame->hd.type != NGHTTP2_HEADERS || (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) == 0)
 		return 0;
@@ -371,8 +432,9 @@ struct grpc_session *grpc_session_open(struct grpc_room *room, uint32_t streams)
 	g->account = account;
 	g->room = room;
 	g->magic = NGHTTP2_CLIENT_MAGIC_LEN;
-	g->resets_left = RESETS_BURST;
-	g->resets_ms = room->kserve->now_ms;
+	g->resets = (struct grpc_meter){RESETS_BURST, room->kserve->now_ms};
+	g->answers = (struct grpc_meter){ANSWERS_BURST, room->kserve->now_ms};
+	g->frames = (struct grpc_meter){FRAMES_BURST, room->kserve->now_ms};
 	TAILQ_INIT(&g->streams);
 	TAILQ_INIT(&g->ended);
 	mem.mem_user_data = &g->account;

@@ -74,12 +74,19 @@ struct grpc_stream {
 	bool has_path, has_type, has_encoding, bad_timeout;
 	bool headed;    /* its head was looked at */
 	bool raw;       /* bytes of raw_input_contents come, and may be placed */
+	bool rows_wait; /* its rows wait for a turn that has time for them, and its last byte */
 	bool ended;     /* the client sends no more */
 	bool responded; /* the answer's head was given to nghttp2 */
 	bool complete;  /* all of the answer was */
 };
 
 TAILQ_HEAD(grpc_streams, grpc_stream);
+
+/* Bounds how often a client does something: each time takes one, and time gives some back. */
+struct grpc_meter {
+	uint32_t left;
+	uint32_t since_ms; /* time before it has given all that it had to */
+};
 
 struct grpc_session {
 	nghttp2_session *h2;
@@ -93,12 +100,15 @@ struct grpc_session {
 	uint8_t header[GRPC_FRAME_HEADER];
 	uint8_t got, magic; /* bytes of <header>; of the connection's preface that are to come */
 	uint8_t type, flags;
+	bool settled; /* SETTINGS came */
 	bool padded; /* the length of its padding comes next */
 	bool dead;   /* nothing more can be read or written */
 	bool fault;  /* the client has made it end */
+	bool flood; /* likewise, by frames for their own sake: it is told so, and nothing is read */
 	bool drains;
-	/* streams that were reset for the client's faults: how many more may be, and since when */
-	uint32_t resets_left, resets_ms;
+	/* of this client: streams that are reset for its faults, frames that want an answer, and
+	 * all that bring nothing */
+	struct grpc_meter resets, answers, frames;
 	struct grpc_stream *data; /* of the DATA frame that is read; NULL: nobody's */
 	struct kserve_asked *over; /* answered without another byte, by <queued> */
 	/* a DATA frame that nghttp2 sends */
@@ -129,6 +139,10 @@ const char *grpc_rpc_name(uint8_t rpc);
 /* NULL: no memory. <streams>: open at once. */
 struct grpc_session *grpc_session_open(struct grpc_room *room, uint32_t streams);
 void grpc_session_close(struct grpc_session *g);
+
+/* A frame brings nothing that was asked for; <answered>: it wants an answer (PING, SETTINGS). The
+ * session ends when the client has sent too many of them for what else it does. */
+void grpc_session_count_frame(struct grpc_session *g, bool answered);
 
 /* Shows nghttp2 bytes; those of a DATA frame may be any. */
 void grpc_session_feed(struct grpc_session *g, const uint8_t *bytes, uint32_t length);

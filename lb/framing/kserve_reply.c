@@ -133,6 +133,18 @@ static bool scan_begin(struct kserve_asked *a, const struct stream_reply *reply)
 	return any && scan_next_output(a, reply);
 }
 
+/* Takes of the next <n> bytes those of a length; one at a time, where it does not lie there whole.
+ */
+static void scan_take(struct kserve_asked *a, const uint8_t *bytes, uint32_t n)
+{
+	if (a->scan_got == 0 && n >= sizeof(a->scan_word)) {
+		memcpy(a->scan_word, bytes, sizeof(a->scan_word));
+		a->scan_got = sizeof(a->scan_word);
+	} else {
+		a->scan_word[a->scan_got++] = bytes[0];
+	}
+}
+
 bool kserve_reply_scan(struct kserve_asked *a, struct stream_reply *reply, const uint8_t *bytes,
 		       uint32_t length)
 {
@@ -142,8 +154,10 @@ bool kserve_reply_scan(struct kserve_asked *a, struct stream_reply *reply, const
 		a->found = !scan_begin(a, reply);
 	while (!a->found && a->scan_at + a->scan_got >= from &&
 	       a->scan_at + a->scan_got < from + length) {
-		a->scan_word[a->scan_got] = bytes[a->scan_at + a->scan_got - from];
-		if (++a->scan_got < sizeof(a->scan_word))
+		uint32_t at = a->scan_at + a->scan_got - from;
+
+		scan_take(a, bytes + at, length - at);
+		if (a->scan_got < sizeof(a->scan_word))
 			continue;
 		a->room->text_left -= SCAN_WORK;
 		if (!scan_element(a, reply))

@@ -12,6 +12,9 @@
 /* A client may have so many when few are left. */
 #define ROOM_FEW_READERS 1
 #define ROOM_FEW_ASKED   32
+/* Work that wants most of a turn may come behind this part of it: the rest of its request, for
+ * example. */
+#define ROOM_BEFORE 4
 /* Bytes of text that take as long as to begin a request and to end it: some us. */
 #define ROOM_ASK_COST 128
 
@@ -66,6 +69,19 @@ bool kserve_room_may_ask(const struct kserve_room *room)
 bool kserve_room_may_refuse(const struct kserve_room *room)
 {
 	return room->n_free_asked > 0 && room->share->asked < room->asked_max + room->asked_max / 4;
+}
+
+bool kserve_room_may_work(struct kserve_room *room, uint32_t work)
+{
+	int32_t most = room->text_turn - room->text_turn / ROOM_BEFORE;
+	int32_t least = work < (uint32_t)most ? (int32_t)work : most;
+
+	if (room->text_left + room->text_kept >= least)
+		return true;
+	room->text_waits = true;
+	room->text_kept += room->text_left;
+	room->text_left = 0;
+	return false;
 }
 
 bool kserve_room_ready(const struct kserve_room *room, const struct stream *s)

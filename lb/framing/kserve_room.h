@@ -21,6 +21,8 @@
 #include "kserve/model.h"
 
 #define KSERVE_SLICE    2048 /* bytes of text that a call reads or writes at most */
+/* Bytes of text that take as long as the owner needs to begin a row, and to give it its packet. */
+#define KSERVE_ROW_WORK 8
 #define KSERVE_HELD_MAX 4096 /* bytes of a request that are kept until its JSON was read */
 #define KSERVE_DOCUMENT 32768
 /* Requests and heads of replies that are remembered; bytes of such a request without its tensors.
@@ -259,6 +261,12 @@ struct kserve_room {
 	uint32_t n_readers, n_asked;     /* all */
 	uint32_t readers_max, asked_max; /* of one client; all, unless the owner says less */
 	int32_t text_left; /* bytes of text that may be read and written in this turn */
+	/* The owner's: what others have of the turn beside that; a whole turn, 0: nothing waits for
+	 * one. */
+	int32_t text_kept, text_turn;
+	/* The work that comes next is done in one go, and wants more of a turn than is left: it has
+	 * no text before it has a turn that is whole. The owner takes note of it, and clears it. */
+	bool text_waits;
 	/* The owner's: of the connection's service, or of one with its address, which find() and
 	 * next() made the current one for the rest of a call. */
 	void *edge;
@@ -344,6 +352,10 @@ bool kserve_room_may_take_reader(const struct kserve_room *room);
 bool kserve_room_may_ask(const struct kserve_room *room);
 /* And one that is refused at once? Those beyond its share, so that its other requests go on. */
 bool kserve_room_may_refuse(const struct kserve_room *room);
+
+/* May <work>, in bytes of text, be done in one go? Much of it wants most of a turn. False: the
+ * stream waits for the next one. */
+bool kserve_room_may_work(struct kserve_room *room, uint32_t work);
 
 /* May this stream read on? False: there is no reader, or too much text was read in this turn. */
 bool kserve_room_ready(const struct kserve_room *room, const struct stream *s);

@@ -194,6 +194,16 @@ static bool tensors_refuse_row(struct kserve_reader *r, const struct tensors_res
 /* Bytes of text that take as long as a row that has its own length, here and where it is placed. */
 #define ROW_COST 8
 
+static uint32_t tensors_work(const struct kserve_reader *r)
+{
+	return r->held_bytes / 4 + (uint32_t)r->rows * ROW_COST;
+}
+
+uint32_t kserve_tensors_cut_work(const struct kserve_reader *r)
+{
+	return tensors_work(r) + (uint32_t)r->rows * KSERVE_ROW_WORK;
+}
+
 bool kserve_tensors_cut(struct kserve_reader *r, const struct kserve_model *m,
 			struct kserve_room *room)
 {
@@ -208,7 +218,7 @@ bool kserve_tensors_cut(struct kserve_reader *r, const struct kserve_model *m,
 		return false;
 	}
 	tensors_rest(r, m, rest);
-	room->text_left -= (int32_t)(r->held_bytes / 4 + r->rows * ROW_COST);
+	room->text_left -= (int32_t)tensors_work(r);
 	for (uint32_t row = 0; row < r->rows; row++) {
 		from = to;
 		for (uint8_t p = 0; p < m->inputs; p++) {

@@ -49,6 +49,8 @@ static inline bool kserve_tensors_differ(const struct kserve_reader *r,
 
 #define KSERVE_ROWS_TOO_LONG "more than %u bytes of rows with BYTES; send each row as a request"
 
+/* The work of that, and of its rows' beginning, which follows at once. */
+uint32_t kserve_tensors_cut_work(const struct kserve_reader *r);
 /* Lays all that is kept of such a request out row by row, in the room's <scratch>, with its
  * <row_ends>. False: lengths of elements do not fit the tensors, and it was refused. */
 bool kserve_tensors_cut(struct kserve_reader *r, const struct kserve_model *m,

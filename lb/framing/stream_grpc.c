@@ -15,9 +15,13 @@
 #define PREFACE_LENGTH (sizeof(STREAM_PREFACE) - 1)
 /* Bytes of a frame that is no DATA: each may be a field of a head. */
 #define FRAME_SLICE 256
-/* A frame takes as long as so many bytes of text, and a byte of a head as long as some. */
-#define FRAME_AS_TEXT 32
-#define HEAD_AS_TEXT  4
+/* A frame takes as long as so many bytes of text, SETTINGS as so many more, but for a connection's
+ * first ones, as all open streams may get another window, and a byte of a head as long as some. */
+#define FRAME_AS_TEXT    32
+#define SETTINGS_AS_TEXT 128
+#define HEAD_AS_TEXT     4
+/* DATA for nobody of so many bytes is no frame for its own sake. */
+#define FRAME_LONG 1024
 
 /* --- connections -------------------------------------------------------------------------------
  */
@@ -38,11 +42,10 @@ static const struct stream_framing *grpc_choose(struct stream *s, const uint8_t 
 	return s->position < PREFACE_LENGTH ? &stream_kserve_any : &stream_grpc;
 }
 
-/* There is no room for another connection: nothing is read of it. */
-static void grpc_close(struct grpc_call *c)
+/* Nothing is read any more. */
+static void grpc_close(struct grpc_call *c, uint8_t reason)
 {
-	c->actions[c->n++] =
-		(struct stream_action){.kind = STREAM_CLOSE, .reason = LB_DROP_HTTP2_FULL};
+	c->actions[c->n++] = (struct stream_action){.kind = STREAM_CLOSE, .reason = reason};
 	c->stream->position = STREAM_CLOSED;
 }
 
@@ -168,6 +171,26 @@ static void frame_begin(struct grpc_session *g)
 		g->got = 0;
 }
 
+/*
+ * A frame whose header came. All kinds cost about as much (README.md), so all count alike, but for
+ * bytes of a message, which may come one by one, and those that were under way when their call
+ * ended.
+ */
+static void frame_count(struct grpc_call *c)
+{
+	struct grpc_session *g = c->session;
+	bool answered = (g->type == NGHTTP2_PING || g->type == NGHTTP2_SETTINGS) &&
+			(g->flags & NGHTTP2_FLAG_ACK) == 0;
+
+	c->room->text_left -= FRAME_AS_TEXT;
+	if (g->type == NGHTTP2_SETTINGS && answered) {
+		c->room->text_left -= g->settled ? SETTINGS_AS_TEXT : 0;
+		g->settled = true;
+	}
+	if (g->data == NULL && (g->type != NGHTTP2_DATA || g->left < FRAME_LONG))
+		grpc_session_count_frame(g, answered);
+}
+
 static uint32_t frame_read_header(struct grpc_call *c, const uint8_t *bytes, uint32_t length)
 {
 	struct grpc_session *g = c->session;
@@ -178,8 +201,8 @@ static uint32_t frame_read_header(struct grpc_call *c, const uint8_t *bytes, uin
 	g->got += (uint8_t)n;
 	grpc_session_feed(g, bytes, n);
 	if (g->got == GRPC_FRAME_HEADER) {
-		c->room->text_left -= FRAME_AS_TEXT;
 		frame_begin(g);
+		frame_count(c);
 	}
 	return n;
 }
@@ -207,6 +230,8 @@ static uint32_t frame_read_payload(struct grpc_call *c, const uint8_t *bytes, ui
 			g->padding = 0;
 			g->data = NULL;
 		}
+		if (g->data != NULL && g->padding + 1 == g->left)
+			grpc_session_count_frame(g, false);
 		grpc_session_feed(g, bytes, 1);
 		return 1;
 	}
@@ -254,13 +279,16 @@ static unsigned int grpc_read(struct stream *s, const struct stream_settings *se
 	if (max < STREAM_ACTIONS_MIN || length == 0 || s->position == STREAM_CLOSED)
 		return 0;
 	if (c.session == NULL && !grpc_open(&c)) {
-		grpc_close(&c);
+		grpc_close(&c, LB_DROP_HTTP2_FULL);
 		return c.n;
 	}
 	c.room->text_left--;
 	s->position += frame_read(&c, bytes, length);
 	if (c.session->fresh != NULL && !c.session->dead)
 		grpc_look(&c);
+	/* Also when the client takes nothing, so that emit() does not come to say so. */
+	if ((c.session->dead || c.session->flood) && c.n < max)
+		grpc_close(&c, c.session->fault ? LB_DROP_HTTP2_FAULT : 0);
 	return c.n;
 }
 

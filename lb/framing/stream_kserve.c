@@ -154,12 +154,18 @@ static bool infer_is_one_row(const struct kserve_reader *r)
 	       body->range_of[0].length == body->size && body->of_elements == 0;
 }
 
-/* All of a request is kept whose rows differ in length. */
+/* All of a request is kept whose rows differ in length. If this turn is too short for them, the
+ * last byte waits for another one: the owner calls only while there are bytes. */
 static void rows_complete(struct kserve_call *c)
 {
 	struct kserve_reader *r = c->reader;
 	uint32_t size = r->held_bytes;
 
+	if (!kserve_room_may_work(c->room, kserve_tensors_cut_work(r))) {
+		c->s->position -= 1u - r->ahead;
+		r->ahead = 1;
+		return;
+	}
 	if (!kserve_tensors_cut(r, &r->asked->layout->model, c->room))
 		return kserve_call_refuse(c, r->infer.status, "%s", r->infer.error);
 	if (!kserve_call_begin(c, size))
@@ -178,9 +184,8 @@ static void rows_begin(struct kserve_call *c, uint64_t size)
 	if (!infer_choose_outputs(c))
 		return;
 	infer_find_ranges(r);
-	if (r->asked->body.wanted > 0)
-		r->reading = KSERVE_READS_ROWS;
-	else
+	r->reading = KSERVE_READS_ROWS;
+	if (r->asked->body.wanted == 0)
 		rows_complete(c);
 }
 
@@ -271,7 +276,7 @@ static void json_read_lines(struct kserve_call *c, const uint8_t *bytes, uint32_
 	if (c->reader->json_left != UINT64_MAX)
 		return kserve_call_refuse(c, 400, "the body is shorter than its JSON");
 	infer_end(c);
-	if (c->asked != NULL)
+	if (c->asked != NULL && !c->room->text_waits)
 		kserve_body_last(c);
 }
 
@@ -394,6 +399,16 @@ static void held_take(struct kserve_call *c, uint32_t offset, const uint8_t *byt
 	r->asked->body.left -= n;
 }
 
+/* Of all that is kept the last byte was not said to be read. */
+static void rows_resume(struct kserve_call *c)
+{
+	const struct kserve_body *body = &c->reader->asked->body;
+
+	rows_complete(c);
+	if (body->ended && c->asked != NULL && !c->room->text_waits)
+		kserve_body_last(c);
+}
+
 /* Binary tensors of rows that differ in length. */
 static void rows_read_slice(struct kserve_call *c, const uint8_t *bytes, uint32_t length)
 {
@@ -401,6 +416,8 @@ static void rows_read_slice(struct kserve_call *c, const uint8_t *bytes, uint32_
 	struct kserve_range *range = &body->range_of[body->range];
 	uint32_t n = length < range->length ? length : (uint32_t)range->length;
 
+	if (body->wanted == 0)
+		return rows_resume(c);
 	if (body->left == 0) {
 		if (kserve_body_read_lines(c, bytes, length) == HTTP_CHUNK_END)
 			kserve_body_last(c);

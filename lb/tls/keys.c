@@ -12,6 +12,13 @@
 
 #define KEY_MAX 32
 
+/* See tls_work(): a record of a byte took 3,300 instructions with AES-GCM and 5,000 with ChaCha20,
+ * and a byte of a large one 3.4 and 7. */
+#define AES_RECORD    80
+#define AES_BYTES     5 /* of 64 */
+#define CHACHA_RECORD 120
+#define CHACHA_BYTES  10
+
 static bool derive(const char *name, const OSSL_PARAM params[], uint8_t *out, size_t n)
 {
 	EVP_KDF *kdf = EVP_KDF_fetch(NULL, name, NULL);
@@ -131,6 +138,8 @@ struct tls_session *tls_session_create(const struct tls_keys *keys)
 	s->hash = keys->hash;
 	s->secret_size = EVP_MD_get_size(keys->hash);
 	s->key_size = EVP_CIPHER_get_key_length(cipher);
+	s->work_record = keys->cipher == NID_chacha20_poly1305 ? CHACHA_RECORD : AES_RECORD;
+	s->work_bytes = keys->cipher == NID_chacha20_poly1305 ? CHACHA_BYTES : AES_BYTES;
 	s->explicit_nonce = !tls_is_13(s) && keys->cipher != NID_chacha20_poly1305;
 	memcpy(s->in.secret, keys->client, sizeof(s->in.secret));
 	memcpy(s->out.secret, keys->server, sizeof(s->out.secret));

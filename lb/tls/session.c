@@ -111,15 +111,30 @@ static bool begin_decrypting(struct tls_session *s)
 	       EVP_DecryptUpdate(s->in.cipher, NULL, &n, beside, size) == 1;
 }
 
+/* Of <n> bytes, those up to the last one that is not 0. A client may send nothing but zeros. */
+static uint32_t skip_zeros(const uint8_t *plain, uint32_t n)
+{
+	uint64_t word;
+
+	for (; n >= sizeof(word); n -= sizeof(word)) {
+		memcpy(&word, plain + n - sizeof(word), sizeof(word));
+		if (word != 0)
+			break;
+	}
+	while (n > 0 && plain[n - 1] == 0)
+		n--;
+	return n;
+}
+
 /* Notes the last byte that is not 0: with TLS 1.3 it is the type, and what is before it counts. */
 static void note_content(struct tls_session *s, const uint8_t *plain, uint32_t n)
 {
-	for (uint32_t i = tls_is_13(s) ? n : 0; i > 0; i--)
-		if (plain[i - 1] != 0) {
-			s->content = s->size + i;
-			s->type = plain[i - 1];
-			break;
-		}
+	uint32_t end = tls_is_13(s) ? skip_zeros(plain, n) : 0;
+
+	if (end > 0) {
+		s->content = s->size + end;
+		s->type = plain[end - 1];
+	}
 	s->size += n;
 }
 

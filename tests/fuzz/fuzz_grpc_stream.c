@@ -272,7 +272,14 @@ static bool owner_ready(void *context)
 	room = ((struct grpc_session *)o->placement.stream.own) == NULL
 		       ? NULL
 		       : ((struct grpc_session *)o->placement.stream.own)->room->kserve;
-	return room == NULL || room->free_asked != NULL;
+	if (room == NULL)
+		return true;
+	/* A whole turn. */
+	if (room->text_waits)
+		room->text_left = room->text_turn;
+	room->text_waits = false;
+	room->text_kept = 0;
+	return room->free_asked != NULL;
 }
 
 static void owner_write(struct owner *o, uint32_t number, uint64_t offset, const uint8_t *bytes,
@@ -501,6 +508,7 @@ static uint64_t converse(struct grpc_room *room, uint8_t reply, const uint8_t *b
 		placement_take(&o->placement, pieces_take(at, bytes + at, (uint32_t)part));
 		at += part;
 		/* Little time, too: reading ends anywhere. */
+		room->kserve->text_turn = seed == 0 ? 0 : 1000;
 		room->kserve->text_left = seed == 0 ? INT32_MAX : (int32_t)(1 + draw(&seed) % 100);
 		owner_take(o, room, &settings, at);
 	}

@@ -96,7 +96,7 @@ struct asked {
 };
 
 struct owner {
-	const struct kserve_room *room;
+	struct kserve_room *room;
 	struct placement placement;
 	bool told[REQUESTS + 1]; /* by number */
 	struct asked *asked;     /* by number: REQUESTS + 1 */
@@ -274,6 +274,11 @@ static bool owner_ready(void *context)
 	struct owner *o = context;
 
 	owner_advance(o);
+	/* A whole turn. */
+	if (o->room->text_waits)
+		o->room->text_left = o->room->text_turn;
+	o->room->text_waits = false;
+	o->room->text_kept = 0;
 	/* However it is cut, it ends behind the same request. */
 	return !o->closed && (o->placement.stream.requests < REQUESTS - 1 ||
 			      kserve_room_is_inside(&o->placement.stream));
@@ -402,8 +407,7 @@ static uint32_t draw(uint32_t *state)
 }
 
 /* An owner that has seen nothing. */
-static void owner_begin(struct owner *o, const struct kserve_room *room, uint8_t reply,
-			bool rewrites)
+static void owner_begin(struct owner *o, struct kserve_room *room, uint8_t reply, bool rewrites)
 {
 	struct asked *asked = o->asked;
 	char *log = o->log;
@@ -434,6 +438,7 @@ static void converse(struct owner *o, struct kserve_room *room, uint8_t reply, c
 		placement_take(&o->placement, pieces_take(at, bytes + at, (uint32_t)part));
 		at += part;
 		/* Little time, too: reading ends anywhere. */
+		room->text_turn = seed == 0 ? 0 : 1000;
 		room->text_left = seed == 0 ? INT32_MAX : (int32_t)(1 + draw(&seed) % 100);
 		room_select(room, room->service_of_connection);
 		placement_run(&o->placement, &settings, at);

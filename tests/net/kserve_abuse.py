@@ -302,40 +302,45 @@ def provoked():
 
 
 def same(bytes_):
-    """The same frames until the connection has ended, their answers not read."""
+    """The same frames until the connection has ended."""
     def frames():
         for _ in range(200000):
             yield bytes_ * 50
     return frames
 
 
+# Frames that bring nothing, on a connection with a call on stream 1: (one, how many are no flood).
+NOTHING = {
+    "pings": (frame(PING, 0, 0, b"12345678"), 80),
+    "settings": (frame(SETTINGS, 0, 0, struct.pack(">HI", 4, 65535)), 80),
+    "acks": (frame(PING, 1, 0, b"12345678"), 800),
+    "empty": (frame(DATA, 0, 1, b""), 800),
+    "padding": (frame(DATA, 8, 1, b"\0"), 800),
+    "long_padding": (frame(DATA, 8, 1, b"\xff" + bytes(255)), 200),
+    "priorities": (frame(2, 0, 5, b"\0\0\0\1\xff"), 800),
+    "updates": (frame(WINDOW, 0, 1, b"\0\0\0\1"), 800),
+    "late_updates": (frame(WINDOW, 0, 3, b"\0\0\0\1"), 800),
+    "unknown": (frame(0x99, 0xff, 7, b"abc"), 800),
+}
+OPEN = frame(HEADERS, END_HEADERS, 1, CALL) + frame(HEADERS, END_HEADERS, 3, CALL) + frame(RST, 0, 3, struct.pack(">I", 8))
 # Each ends its connection.
 FLOODS = {
     "bombs": bombs, "rapid": rapid, "provoked": provoked,
-    "pings": same(frame(PING, 0, 0, b"12345678")),
-    "settings": same(frame(SETTINGS, 0, 0, struct.pack(">HI", 4, 65535))),
     "continuations": same(frame(CONTINUATION, 0, 1, b"")),
     "entries": same(frame(SETTINGS, 0, 0, struct.pack(">HI", 4, 65535) * 100)),
     "windows": same(frame(WINDOW, 0, 0, b"\x7f\xff\xff\xff")),
-}
-# Each costs nothing but its bytes: (one, how many).
-IDLE = {
-    "empty": (frame(DATA, 0, 1, b""), 20000),
-    "padding": (frame(DATA, 8, 1, b"\xff" + bytes(255)), 200),
-    "priorities": (frame(2, 0, 5, b"\0\0\0\1\xff"), 20000),
-    "updates": (frame(WINDOW, 0, 1, b"\0\0\0\1"), 20000),
-    "unknown": (frame(0x99, 0xff, 7, b"abc"), 20000),
-}
+    "unread": same(NOTHING["pings"][0]),
+} | {name: same(one) for name, (one, _) in NOTHING.items()}
 
 
 def flood(name):
-    """Until the other side ends the connection."""
-    s = attacker(0, BEGIN + (frame(HEADERS, 0, 1, CALL) if name == "continuations" else b""))
+    """Until the other side ends the connection. What it says is read, but for the flood `unread`."""
+    first = {"continuations": frame(HEADERS, 0, 1, CALL)}.get(name, OPEN if name in NOTHING else b"")
+    s = attacker(0, BEGIN + first)
     try:
         for bytes_ in FLOODS[name]():
             s.sendall(bytes_)
-            # Those whose answers are not read end by themselves.
-            if name in ("bombs", "rapid", "provoked") and select.select([s], [], [], 0)[0] and not s.recv(65536):
+            if name != "unread" and select.select([s], [], [], 0)[0] and not s.recv(65536):
                 break
         to_end(s)
     except TimeoutError:
@@ -347,17 +352,14 @@ def flood(name):
     return "ended"
 
 
-def idle(name):
-    """Frames that may come, and then a PING, which is answered."""
-    one, n = IDLE[name]
+def some(name):
+    """As many as are no flood, and then a call on the same connection, which is answered."""
+    one, n = NOTHING[name]
     c = Grpc(ATTACKERS[0])
     attacking.append(c)
-    c.s.sendall(frame(HEADERS, END_HEADERS, 1, CALL))
-    for _ in range(n // 200):
-        c.s.sendall(one * 200)
-    c.s.sendall(frame(PING, 0, 0, b"the last"))
-    while c.frame()[3] != b"the last":
-        pass
+    c.s.sendall(OPEN + one * n)
+    c.stream = 3
+    c.ask(b"the last")
     return "lives"
 
 
@@ -439,7 +441,7 @@ def leave():
     return "left"
 
 
-COMMANDS = {f.__name__: f for f in (innocent, fresh, heads, malformed, json, answers, small, shut, messages, flood, idle, frames, calls, sessions, leave)}
+COMMANDS = {f.__name__: f for f in (innocent, fresh, heads, malformed, json, answers, small, shut, messages, flood, some, frames, calls, sessions, leave)}
 
 
 def say(line):

@@ -25,6 +25,7 @@ void http_take_all(struct http_client *any)
 			continue;
 		walk_need(tcp_header_read(tcp, (f.bytes[16] << 8 | f.bytes[17]) - 20u, &h) == 0);
 		c->acked = h.ack;
+		c->offered = h.ack + h.window;
 		c->reset |= (h.flags & TCP_BIT_RST) != 0;
 		if (h.flags & TCP_BIT_SYN)
 			c->ack = h.seq;

@@ -10,6 +10,7 @@ struct http_client {
 	const char *source; /* address; NULL: that of all */
 	uint16_t port;
 	uint32_t seq, ack, acked;
+	uint32_t offered; /* it may send up to here */
 	uint16_t window; /* bytes that it offers */
 	bool fin, reset;
 	uint32_t n;

@@ -244,36 +244,52 @@ WALK(a_window_that_is_opened_late)
 	walk_destroy(w);
 }
 
+static void lose_all(struct walk *w)
+{
+	static struct walk_frame f;
+
+	while (walk_take(w, 0, &f))
+		continue;
+}
+
 /* Clients that read nothing, so that all they are sent waits, and that end streams and begin
- * others: no other client is without a stream. */
+ * others, until the memory of their sessions is used up: no other client is without a stream. */
 WALK(streams_that_end_unread)
 {
 	struct walk *w = walk_create(&ample);
 	struct http_client *c[12], *other;
 	static struct text t;
+	uint32_t call;
 
 	kserve_worker(w);
 	for (unsigned int i = 0; i < RTE_DIM(c); i++) {
 		c[i] = http_dial(w, 3000 + i);
 		text_preface(&t);
-		/* 256 KiB of answers that are not acknowledged, and some that wait. */
-		for (unsigned int pings = 0; pings < 15430; pings++) {
+		/* 256 KiB of answers that are not acknowledged, and some that wait: to calls
+		 * without a message, and to two PINGs for each. */
+		for (call = 1; call < 2 * 5520; call += 2) {
+			text_frame(&t, FRAME_HEADERS, FRAME_END_HEADERS | FRAME_END_STREAM, call,
+				   GRPC_HEAD, sizeof(GRPC_HEAD) - 1);
 			text_frame(&t, FRAME_PING, 0, 0, "12345678", 8);
-			if (t.n < 400 && pings < 15429)
+			text_frame(&t, FRAME_PING, 0, 0, "12345678", 8);
+			if (t.n < 1200)
 				continue;
 			http_put(c[i], t.at, t.n);
 			walk_turns(w, 4);
+			lose_all(w);
 			t.n = 0;
 		}
-		for (uint32_t call = 1; call < 1800; call += 2) {
+		for (unsigned int given_up = 0; given_up < 900; given_up++, call += 2) {
 			t.n = 0;
 			text_frame(&t, FRAME_HEADERS, FRAME_END_HEADERS, call, GRPC_HEAD,
 				   sizeof(GRPC_HEAD) - 1);
 			text_frame(&t, FRAME_RST, 0, call, "\0\0\0\10", 4);
 			http_put(c[i], t.at, t.n);
 			walk_turns(w, 3);
+			lose_all(w);
 		}
 	}
+	walk_expect_eq(walk_stats(w).drop[LB_DROP_HTTP2_FAULT], RTE_DIM(c));
 	other = http_dial_from(w, OTHER, 5000);
 	text_preface(&t);
 	text_call(&t, 1);

@@ -36,6 +36,11 @@ void text_put(const void *bytes, uint32_t n)
 	stream.n += n;
 }
 
+const void *text_sent(void)
+{
+	return stream.at;
+}
+
 uint32_t text_length(void)
 {
 	return stream.n;
@@ -83,8 +88,7 @@ void text_turn(struct walk *w)
 	walk_wire(w);
 }
 
-/* A turn, and those that follow at once. */
-static void turn_all(struct walk *w)
+void text_turn_all(struct walk *w)
 {
 	do
 		text_turn(w);
@@ -94,7 +98,7 @@ static void turn_all(struct walk *w)
 void text_turns_pass(struct walk *w, struct http_client *any, unsigned int turns)
 {
 	for (unsigned int i = 0; i < turns; i++) {
-		turn_all(w);
+		text_turn_all(w);
 		http_take_all(any);
 		walk_jump_us(w, 100);
 	}
@@ -110,7 +114,7 @@ static void send_stream(struct walk *w)
 			http_put(c, stream.at + at, RTE_MIN(1000u, stream.n - at));
 			at += RTE_MIN(1000u, stream.n - at);
 		}
-		turn_all(w);
+		text_turn_all(w);
 		c->n = 0;
 		http_take_all(c);
 		http_acknowledge(c);
@@ -162,31 +166,47 @@ static bool is_named(const struct text_kind *k, int argc, char **argv)
 	return named;
 }
 
-static void kinds_run(const struct text_kind *kinds, unsigned int n, int argc, char **argv)
+static void kind_measure(const struct text_kind *k, int argc, char **argv)
 {
 	unsigned int rounds = argc > 1 ? (unsigned int)atoi(argv[1]) : 5;
+	double least = 1e9;
 
-	for (unsigned int i = 0; i < n; i++) {
-		double least = 1e9;
+	if (!is_named(k, argc, argv))
+		return;
+	for (unsigned int i = 0; i < rounds; i++) {
+		double us = kind_run(k);
 
-		if (!is_named(&kinds[i], argc, argv))
-			continue;
-		for (unsigned int k = 0; k < rounds; k++) {
-			double us = kind_run(&kinds[i]);
-
-			least = RTE_MIN(least, us);
-		}
-		if (!RUNNING_ON_VALGRIND)
-			printf("%-46s %6.1f us\n", kinds[i].name, least);
-		fflush(stdout);
+		least = RTE_MIN(least, us);
 	}
+	if (!RUNNING_ON_VALGRIND)
+		printf("%-46s %6.1f us\n", k->name, least);
+	fflush(stdout);
+}
+
+static const struct {
+	const struct text_kind *kinds;
+	const unsigned int *n;
+} parts[] = {{text_kinds, &n_text_kinds}, {text_bytes, &n_text_bytes}, {text_ends, &n_text_ends}};
+
+const struct text_kind *text_kind_find(const char *name)
+{
+	for (unsigned int i = 0; i < RTE_DIM(parts); i++)
+		for (unsigned int k = 0; k < *parts[i].n; k++)
+			if (strcmp(parts[i].kinds[k].name, name) == 0)
+				return &parts[i].kinds[k];
+	walk_need(false, "there is no kind '%s'", name);
+	return NULL;
 }
 
 int main(int argc, char **argv)
 {
+	const struct text_kind *k;
+
 	walk_start_eal();
-	kinds_run(text_kinds, n_text_kinds, argc, argv);
-	kinds_run(text_bytes, n_text_bytes, argc, argv);
-	kinds_run(text_ends, n_text_ends, argc, argv);
+	for (unsigned int i = 0; i < RTE_DIM(parts); i++)
+		for (unsigned int n = 0; n < *parts[i].n; n++)
+			kind_measure(&parts[i].kinds[n], argc, argv);
+	while ((k = text_tls_next()) != NULL)
+		kind_measure(k, argc, argv);
 	return walk_failures() > 0;
 }

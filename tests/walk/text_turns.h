@@ -13,8 +13,8 @@ struct text_kind {
 	const char *name;
 	const struct walk_params *params;
 	void (*worker)(struct walk *w, const struct text_kind *k);
-	void (*make)(const struct text_kind *k); /* puts what one client sends; or NULL, and */
-	void (*run)(struct walk *w);             /* does all by itself, with text_turn() */
+	void (*make)(const struct text_kind *k); /* puts what one client sends; or NULL */
+	void (*run)(struct walk *w); /* does all by itself, with text_turn(); NULL: it is sent */
 	enum datatype datatype;                  /* of those that have one */
 	/* of those that ask for BYTES: the rows of a request, elements of a row, bytes of one; and
 	 * how many requests there are, most of which are to be answered (0: not checked) */
@@ -26,6 +26,16 @@ extern const struct walk_params text_large_params;
 
 extern const struct text_kind text_kinds[], text_bytes[], text_ends[];
 extern const unsigned int n_text_kinds, n_text_bytes, n_text_ends;
+
+/* Kinds over TLS: the first, or the next one, until there is none (NULL). It stays until then. */
+const struct text_kind *text_tls_next(void);
+/* One of the kinds without TLS. */
+const struct text_kind *text_kind_find(const char *name);
+
+/* A turn that is measured, and those that follow at once. */
+void text_turn_all(struct walk *w);
+/* The bytes that make() put. */
+const void *text_sent(void);
 
 /* A turn that is measured; then workers take what came and act. */
 void text_turn(struct walk *w);

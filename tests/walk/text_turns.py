@@ -62,7 +62,7 @@ class Longest:
         self.folder = folder
         self.dump = os.path.join(folder, "longest")
         self.functions_of = functions_of
-        self.kind, self.turns, self.most = None, 0, -1
+        self.kind, self.turns, self.most, self.sum = None, 0, -1, 0
         self.kinds = self.over = 0
 
     def take(self, path):
@@ -70,8 +70,9 @@ class Longest:
         if kind is not None:
             if kind != self.kind:
                 self.report()
-                self.kind, self.turns, self.most = kind, 0, -1
+                self.kind, self.turns, self.most, self.sum = kind, 0, -1, 0
             self.turns += 1
+            self.sum += total
             if total > self.most:
                 shutil.copyfile(path, self.dump)
                 self.most = total
@@ -89,8 +90,8 @@ class Longest:
         if self.kind is None:
             return
         over = self.most > LIMIT
-        print(f"{self.kind:<46} {self.most:8} instructions at most, {self.turns} turns{'  OVER' if over else ''}",
-              flush=True)
+        print(f"{self.kind:<46} {self.most:8} instructions at most, {self.turns} turns, "
+              f"{self.sum / 1e6:.1f} million in all{'  OVER' if over else ''}", flush=True)
         self.kinds += 1
         self.over += over
         if self.functions_of and over:
@@ -99,7 +100,7 @@ class Longest:
 
 
 def count(program, words, longest):
-    command = ["valgrind", "--quiet", "--tool=callgrind", "--instr-atstart=no", "--toggle-collect=lb_poll",
+    command = ["valgrind", "--quiet", "--tool=callgrind", "--instr-atstart=no", "--toggle-collect=lb_poll", "--fair-sched=try",
                "--dump-line=no", "--callgrind-out-file=" + os.path.join(longest.folder, "turn"),
                program, "1", *words]
     with open(os.path.join(longest.folder, "log"), "w+") as log:

@@ -14,7 +14,8 @@
 #   --rate N          requests of all clients per second (2000)
 #   --size BYTES      of a request and of its reply (1024)
 #   --device KIND     of the clients port (af_packet)
-#   --only "..."      of these attacks: heads, answers, small, bombs, rapid, provoked, pings, updates, messages, shut
+#   --only "..."      of these attacks: heads, answers, small, bombs, rapid, provoked, pings, unread, settings, priorities,
+#                     padding, updates, messages, shut
 #
 # The load balancer's lcore has a CPU for itself; so have clients, worker and attackers, if there are four. If not, these share
 # the other, in the order worker, clients, attackers of priority.
@@ -29,7 +30,7 @@ build=${BUILD:-$root/build-bench}
 . "$root/tests/net/topology.sh"
 
 rounds=5 seconds=3 connections=32 rate=2000 size=1024 device=af_packet
-only="heads answers small bombs rapid provoked pings updates messages shut"
+only="heads answers small bombs rapid provoked pings unread settings priorities padding updates messages shut"
 live_options "rounds seconds connections rate size device only" "$@"
 [ -n "$(cpu 2)" ] || { echo "skipped: needs two CPUs" && exit 77; }
 frames=
@@ -65,7 +66,9 @@ PYTHON
 
 # Each attack as kserve_abuse.py has it, and how long what it holds is held.
 declare -A attack=([heads]="heads 200 5" [answers]="answers 8 5" [small]="small 2000" [bombs]="flood bombs" [rapid]="flood rapid"
-    [provoked]="flood provoked" [pings]="flood pings" [updates]="idle updates" [messages]="messages 30 5" [shut]="shut 60 5")
+    [provoked]="flood provoked" [pings]="flood pings"
+    [unread]="flood unread" [settings]="flood settings" [priorities]="flood priorities" [padding]="flood padding"
+    [updates]="flood updates" [messages]="messages 30 5" [shut]="shut 60 5")
 declare -A pause=([heads]=2 [messages]=2 [shut]=2)
 
 part() {

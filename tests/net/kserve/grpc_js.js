@@ -78,7 +78,7 @@ async function documents() {
   assert((await ask(mlp, 'ModelReady', {name: 'mlp'})).ready);
   const described = await ask(mlp, 'ModelMetadata', {name: 'mlp'});
   assert.deepStrictEqual(described.inputs[1].shape, ['-1', '64']);
-  assert.strictEqual((await ask(mlp, 'ModelConfig', {name: 'mlp'})).config.max_batch_size, 1);
+  assert.strictEqual((await ask(mlp, 'ModelConfig', {name: 'mlp'})).config.max_batch_size, 32);
   const counted = await ask(mlp, 'ModelStatistics', {name: 'mlp'});
   assert.strictEqual(counted.model_stats[0].name, 'mlp');
   const listed = await ask(mlp, 'RepositoryIndex', {ready: true});
