@@ -141,23 +141,26 @@ RING_FN uint32_t ring_clock_drift(const struct ring_clock *c, uint64_t now_us)
 
 /*
  * A request with stamp <sent_us> is seen at <now_us>, both in us of their own clocks, and came no
- * longer than <most_us> ago. Of several, call it for the one that came first first.
+ * longer than <most_us> ago. Of several, call it for the one that came first first. Returns what
+ * ring_clock_waited() says of it from now on.
  */
-RING_FN void ring_clock_note(struct ring_clock *c, uint32_t sent_us, uint64_t now_us,
-			     uint64_t most_us)
+RING_FN uint32_t ring_clock_note(struct ring_clock *c, uint32_t sent_us, uint64_t now_us,
+				 uint64_t most_us)
 {
-	uint32_t difference = (uint32_t)now_us - sent_us;
+	uint32_t difference = (uint32_t)now_us - sent_us, waited = 0;
 	int32_t later = (int32_t)(difference - c->least - ring_clock_drift(c, now_us));
 
 	if (sent_us == 0)
-		return;
+		return 0;
 	if (c->at_us != 0 && later > 0) {
+		waited = (uint64_t)later < most_us ? (uint32_t)later : (uint32_t)most_us;
 		if ((uint64_t)later < most_us || (uint64_t)later - most_us < RING_CLOCK_STOOD)
-			return;
+			return waited;
 		difference -= (uint32_t)most_us;
 	}
 	c->least = difference;
 	c->at_us = now_us;
+	return waited;
 }
 
 /* us that a request with stamp <sent_us>, seen at <now_us>, has waited; never more than <most_us>,
@@ -265,9 +268,11 @@ RING_FN int ring_payload_fits(uint32_t slot, uint32_t payload, uint32_t length, 
 {
 	uint64_t at = (uint64_t)payload * RING_ALIGNMENT;
 
-	if (at < room_at || room == 0)
-		return at == (uint64_t)slot * stride && length <= stride;
-	return at - room_at < room && length <= room - (at - room_at);
+	/* Without branches, for a GPU. */
+	int own = (at == (uint64_t)slot * stride) & (length <= stride);
+	int inside = (at - room_at < room) & (length <= room - (at - room_at));
+
+	return ((at < room_at) | (room == 0)) ? own : inside;
 }
 
 #endif

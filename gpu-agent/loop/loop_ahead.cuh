@@ -16,13 +16,17 @@
 
 #include "loop/loop_gather.cuh"
 
-/* True when request <a> is the first of the batch that was taken. */
+/* True when request <a> is the first of the batch that was taken. Compared without branches, as here
+ * and where else a lone request waits for it: one load of shared memory after the other takes
+ * longer than all of them together. */
 static __device__ bool is_first_request(const struct first_seen *a, const struct turn *t)
 {
 	const struct gpu_request *r = &t->request[0];
+	uint64_t other = (a->position + 1) ^ r->sequence;
 
-	return t->n > 0 && a->link == r->link && a->slot == r->slot && a->length == r->length &&
-	       a->payload == r->payload && a->position + 1 == r->sequence && r->stage == 0;
+	other |= (a->link ^ r->link) | (a->slot ^ r->slot) | (a->length ^ r->length);
+	other |= (a->payload ^ r->payload) | r->stage;
+	return (t->n > 0) & (other == 0);
 }
 
 /* Block 0, at the beginning of a turn: the helpers copy nothing ahead yet. */

@@ -78,6 +78,9 @@ struct gpu_carried {
 	uint32_t first_link; /* number of the link that is polled first; the next one each time */
 	uint32_t unread; /* requests known to wait in the rings since the last batch was taken */
 	uint64_t next_heartbeat, last_poll;
+	uint64_t next_ask; /* when the poll reads the host's words again, if rings are not the
+			      host's */
+	uint64_t wide; /* 1: the last batch was large, so the next poll begins with poll_wide() */
 };
 
 /* A batch, as one turn leaves it to the next. The shortcuts (quick, ahead, staged) and who writes

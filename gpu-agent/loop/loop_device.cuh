@@ -27,18 +27,28 @@ static __device__ __forceinline__ uint64_t globaltimer_ns()
  * several loads of the same line wait for each other. */
 #define QUARTERS 4u
 
-/* Load-acquire 16 bytes of a descriptor. <high> of the last quarter is the mark. Each lane's load
- * is an acquire by itself: what the other lanes have read may be older than the mark. */
-static __device__ __forceinline__ struct bytes16 acquire_quarter(const struct ring_descriptor *d,
+/* Load 16 bytes of a descriptor; <high> of the last quarter is the mark. Several such loads are on
+ * their way together, and fence_acquire_sys() behind them makes them acquires. Each lane's is one by
+ * itself: what the other lanes have read may be older than the mark. */
+static __device__ __forceinline__ struct bytes16 relaxed_quarter(const struct ring_descriptor *d,
 								 uint32_t quarter)
 {
 	struct bytes16 v;
 
-	asm volatile("ld.acquire.sys.global.v2.u64 {%0, %1}, [%2];"
+	asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];"
 		     : "=l"(v.low), "=l"(v.high)
 		     : "l"((const uint8_t *)d + quarter * 16)
 		     : "memory");
 	return v;
+}
+
+static __device__ __forceinline__ void fence_acquire_sys()
+{
+#if __CUDA_ARCH__ >= 900 && __CUDACC_VER_MAJOR__ >= 13
+	asm volatile("fence.acquire.sys;" ::: "memory");
+#else
+	asm volatile("fence.acq_rel.sys;" ::: "memory");
+#endif
 }
 
 static __device__ __forceinline__ struct bytes16 read_quarter(const struct ring_descriptor *d,
@@ -77,12 +87,18 @@ static __device__ __forceinline__ uint32_t relaxed_sys(const uint32_t *at)
 	return v;
 }
 
-static __device__ __forceinline__ uint8_t relaxed_sys(const volatile uint8_t *at)
+/* Load, or <otherwise> unless <wanted>; predicated as read_16() is. */
+static __device__ __forceinline__ uint32_t relaxed_sys(const uint32_t *at, bool wanted,
+						       uint32_t otherwise)
 {
-	uint32_t v;
+	uint32_t v = otherwise;
 
-	asm volatile("ld.relaxed.sys.global.u8 %0, [%1];" : "=r"(v) : "l"(at));
-	return (uint8_t)v;
+	asm volatile("{\n\t.reg .pred p;\n\t"
+		     "setp.ne.u32 p, %2, 0;\n\t"
+		     "@p ld.relaxed.sys.global.u32 %0, [%1];\n\t}"
+		     : "+r"(v)
+		     : "l"(at), "r"((uint32_t)wanted));
+	return v;
 }
 
 static __device__ __forceinline__ uint32_t acquire_gpu(const uint32_t *at)
@@ -109,7 +125,7 @@ static __device__ __forceinline__ void fence_gpu()
  * barrier where some warps only arrive, compute-sanitizer's racecheck (2025.3) reports races that
  * barrier 0 rules out.
  */
-enum { BARRIER_AHEAD = 1, BARRIER_VERDICT };
+enum { BARRIER_AHEAD = 1, BARRIER_VERDICT, BARRIER_BEHIND, BARRIER_LATE };
 
 template <int barrier> static __device__ __forceinline__ void barrier_sync()
 {
@@ -117,7 +133,14 @@ template <int barrier> static __device__ __forceinline__ void barrier_sync()
 	asm volatile("barrier.cta.sync %0, %1;" ::"n"(barrier), "n"(GPU_BLOCK) : "memory");
 }
 
-/* The same; true when <mine> is true in any thread. */
+/* All warps but the first one (BARRIER_BEHIND), or but the last one (BARRIER_LATE). */
+template <int barrier> static __device__ __forceinline__ void barrier_but_one()
+{
+	__syncwarp();
+	asm volatile("barrier.cta.sync %0, %1;" ::"n"(barrier), "n"(GPU_BLOCK - 32) : "memory");
+}
+
+/* barrier_sync(); true when <mine> is true in any thread. */
 template <int barrier> static __device__ __forceinline__ bool barrier_or(bool mine)
 {
 	uint32_t any;
@@ -145,6 +168,22 @@ struct first_seen {
 	struct bytes16 half[2]; /* its descriptor as it was read with the mark */
 };
 
+/* The last look at all links by look_wide(): its time, POLL_*, descriptors left in the rings, and
+ * the host's stop word. */
+struct wide_look {
+	uint64_t now;
+	uint32_t missed, left, stop;
+};
+
+/* Replies that are to be built and posted. */
+struct replies {
+	uint32_t n;
+	uint32_t backlog; /* requests that are left */
+	uint64_t start_ns, done_ns;
+	uint32_t length[GPU_BATCH_MAX];
+	uint8_t status[GPU_BATCH_MAX];
+};
+
 /* A block's copy of the batch. */
 struct turn : gpu_batch {
 	struct gpu_request request[GPU_BATCH_MAX];
@@ -153,11 +192,13 @@ struct turn : gpu_batch {
 	bool holding; /* this turn has put replies aside */
 	uint64_t start_ns;
 	bool any_crc;
-	bool needs_recheck;   /* some request is bad, may be too late, or has a checksum */
-	uint32_t soonest_us;  /* the shortest deadline of the batch; UINT32_MAX: none */
-	bool left_some;       /* the last poll may have left descriptors in the rings */
-	uint32_t before;      /* turns of this graph before this one */
-	uint32_t seen_number; /* what block 0 published last, as this block read it */
+	bool needs_recheck;  /* some request is bad, may be too late, or has a checksum */
+	uint32_t soonest_us; /* the shortest deadline of the batch; UINT32_MAX: none */
+	bool asks;           /* cancel words are read beside the payloads (drop_cancelled()) */
+	bool left_some;      /* the last poll may have left descriptors in the rings */
+	uint32_t waiting[AGENT_LINKS_MAX]; /* while those are counted */
+	uint32_t before;                   /* turns of this graph before this one */
+	uint32_t seen_number;              /* what block 0 published last, as this block read it */
 	/* the shortcut "ahead": loop_ahead.cuh */
 	struct first_seen first, ahead; /* <ahead>: the one that the helpers copy ahead */
 	bool may_start_ahead;
@@ -165,6 +206,13 @@ struct turn : gpu_batch {
 	bool answer_now;       /* the poll answers the batch, without a turn */
 	uint32_t answers_left; /* batches that this kernel may still answer so */
 	bool stored;           /* the state of links and loop is stored already */
+	/* The other warps build and ring for the batch before, while the first one polls
+	 * (post_behind()); until then nothing else may be posted. */
+	bool posts_behind;
+	bool short_ahead; /* in the same turns, the first barrier AHEAD is without the last warp */
+	uint32_t announced_late; /* for which this is set instead */
+	struct replies replies;
+	struct wide_look wide;
 };
 
 /* --- posting -----------------------------------------------------------------------------------
@@ -174,18 +222,52 @@ struct turn : gpu_batch {
 struct block0 {
 	struct gpu_carried carried;
 	struct agent_link links[AGENT_LINKS_MAX];
-	bool open[AGENT_LINKS_MAX]; /* WQEs were built for it: ring its doorbell */
+	bool open[AGENT_LINKS_MAX];       /* WQEs were built for it: ring its doorbell */
+	uint32_t behind[AGENT_LINKS_MAX]; /* as many, if they are posted behind the poll */
 };
+
+/* Consume the next completion, whose last word is <tail>, if it is new. */
+static __device__ void take_completion(struct block0 *b, struct agent_link *link, uint32_t tail)
+{
+	if (!mlx5_cqe_new(&link->queue, tail) ||
+	    mlx5_cq_consume(&link->queue, tail) != MLX5_POLL_ERROR || link->dead)
+		return;
+	link->dead = true;
+	atomicAdd((unsigned long long *)&b->carried.stats.dead_links, 1);
+}
 
 /* Read one completion, if there is one. */
 static __device__ void reap_completion(struct block0 *b, struct agent_link *link)
 {
-	/* NULL, because a thread would wait for an unused load wherever its register is needed
-	 * next. */
-	if (mlx5_cq_poll(&link->queue, NULL) != MLX5_POLL_ERROR || link->dead)
-		return;
-	link->dead = true;
-	atomicAdd((unsigned long long *)&b->carried.stats.dead_links, 1);
+	take_completion(b, link, mlx5_cqe_tail(mlx5_cqe_next(&link->queue)));
+}
+
+/* The last word of a completion that crosses the bus beside other loads. */
+struct completion {
+	uint32_t index, tail;
+};
+
+/* Stands for it where it is not wanted: the last word of a CQE that is not there. */
+#define NO_CQE ((uint32_t)MLX5_POST_CQE_INVALID << 28)
+
+static __device__ struct completion load_completion(const struct agent_link *link, bool wanted)
+{
+	const struct mlx5_queue *q = &link->queue;
+	uint32_t index = q->cq_index;
+	const volatile struct mlx5_cqe *cqe = &q->cqes[index & (q->cqe_count - 1)];
+
+	return (struct completion){
+		.index = index,
+		.tail = relaxed_sys((const uint32_t *)&cqe->wqe_counter, wanted, NO_CQE),
+	};
+}
+
+/* Consume it, unless another warp has done so meanwhile (await_room()). */
+static __device__ void take_loaded(struct block0 *b, struct agent_link *link,
+				   const struct completion *c)
+{
+	if (link->queue.cq_index == c->index)
+		take_completion(b, link, c->tail);
 }
 
 /* Wait until the queue has room for link->built WQEs. Ends with false when the link is dead or the
@@ -317,26 +399,57 @@ static __device__ void count_replies(struct agent_loop_stats *stats, uint32_t n,
 	stats->bad += by[RING_BAD];
 }
 
-/* All threads of block 0: build headers and WQEs. Thread i does request i, whose reply has <length>
- * bytes. <backlog> requests are left. */
-static __device__ void build_batch(const struct gpu_loop *g, struct block0 *b,
-				   const struct gpu_request *request, uint32_t n, uint32_t length,
-				   uint8_t status, uint32_t backlog, uint64_t start_ns,
-				   uint64_t done_ns)
+/* Thread <own> of <threads>: which links have WQEs to build, and room for them. */
+static __device__ void open_links(const struct gpu_loop *g, struct block0 *b, uint32_t own)
 {
+	if (own < g->n_links)
+		b->open[own] = b->links[own].built > 0 && await_room(g, b, &b->links[own]);
+}
+
+/* The same threads, after a barrier: build headers and WQEs, each by a thread of its own. */
+static __device__ void build_replies(struct block0 *b, const struct gpu_request *request,
+				     const struct replies *replies, uint32_t own, uint32_t threads)
+{
+	uint32_t n = replies->n;
+
+	for (uint32_t job = own; job < 2 * n; job += threads) {
+		uint32_t i = job < n ? job : job - n;
+		const struct gpu_request *r = &request[i];
+		struct agent_link *link = &b->links[r->link];
+
+		if (!b->open[r->link])
+			continue;
+		if (job < n)
+			build_wqe(link, r, replies->length[i], replies->status[i],
+				  replies->backlog);
+		else if (r->slot != GPU_NO_SLOT)
+			write_header(reply_header_at(link, r->slot), r, replies->length[i],
+				     replies->backlog, replies->start_ns, replies->done_ns);
+	}
+}
+
+/* Block 0: build the replies of <n> requests, of <length> bytes with <status>; thread i passes
+ * those of request i. */
+static __device__ void build_batch(const struct gpu_loop *g, struct block0 *b, struct turn *t,
+				   uint32_t n, uint32_t length, uint8_t status, uint32_t backlog,
+				   uint64_t start_ns, uint64_t done_ns)
+{
+	struct replies *replies = &t->replies;
 	uint32_t i = threadIdx.x;
 
-	if (i < g->n_links)
-		b->open[i] = b->links[i].built > 0 && await_room(g, b, &b->links[i]);
-	__syncthreads();
-	if (i < n && b->open[request[i].link]) {
-		struct agent_link *link = &b->links[request[i].link];
-
-		if (request[i].slot != GPU_NO_SLOT)
-			write_header(reply_header_at(link, request[i].slot), &request[i], length,
-				     backlog, start_ns, done_ns);
-		build_wqe(link, &request[i], length, status, backlog);
+	if (i < n) {
+		replies->length[i] = length;
+		replies->status[i] = status;
 	}
+	if (i == 0) {
+		replies->n = n;
+		replies->backlog = backlog;
+		replies->start_ns = start_ns;
+		replies->done_ns = done_ns;
+	}
+	open_links(g, b, i);
+	__syncthreads();
+	build_replies(b, t->request, replies, i, GPU_BLOCK);
 }
 
 /* Ring one doorbell per link. A barrier after the WQEs were built comes first. */
@@ -349,6 +462,156 @@ static __device__ void ring_batch(const struct gpu_loop *g, struct block0 *b)
 			mlx5_ring(&b->links[i].queue, b->links[i].built);
 		b->links[i].built = 0;
 	}
+}
+
+/* One thread: wait until every helper has reported <each> steps. */
+static __device__ void await_helpers(const uint32_t *arrived, uint32_t each)
+{
+	while (gridDim.x > 1 && acquire_gpu(arrived) != each * (gridDim.x - 1))
+		;
+}
+
+/* Thread 0: leave the replies of a batch to post_behind(). A barrier follows. */
+static __device__ void leave_behind(struct turn *t, uint32_t backlog, uint64_t done_ns)
+{
+	t->replies.n = t->n;
+	t->replies.backlog = backlog;
+	t->replies.start_ns = t->start_ns;
+	t->replies.done_ns = done_ns;
+	t->posts_behind = t->short_ahead = true;
+	t->announced_late = 0;
+}
+
+/* Threads that post behind: count the replies of a batch. */
+static __device__ void count_behind(struct agent_loop_stats *stats, const struct replies *replies,
+				    uint32_t own)
+{
+	uint8_t status = own < replies->n ? replies->status[own] : RING_OK;
+	uint64_t *counts[] = {NULL, &stats->errors, &stats->expired, &stats->cancelled,
+			      &stats->bad};
+
+	if (own == 0)
+		count_batch(stats, replies->n, replies->done_ns - replies->start_ns);
+	for (uint32_t s = RING_ERROR; s <= RING_BAD; s++)
+		if (status == s)
+			atomicAdd((unsigned long long *)counts[s], 1);
+}
+
+/*
+ * All warps but the first one: build the replies of the batch before; the last one rings when its
+ * helpers have reported <each> steps. The first warp polls meanwhile. It takes and counts no WQE
+ * before the barrier AHEAD, where the last warp is missing, and builds none while posts_behind is
+ * set. Not for a request that came alone: its bell would be some 0.4 us later beside the poll's
+ * loads.
+ */
+static __device__ void post_behind(const struct gpu_loop *g, struct block0 *b, struct turn *t,
+				   uint32_t each)
+{
+	struct replies *replies = &t->replies;
+	uint32_t own = threadIdx.x - WARP;
+
+	if (own < replies->n)
+		replies->length[own] = reply_length(g, &t->request[own], &replies->status[own]);
+	count_behind(&b->carried.stats, replies, own);
+	open_links(g, b, own);
+	if (own < g->n_links) {
+		b->behind[own] = b->links[own].built;
+		b->links[own].built = 0;
+	}
+	barrier_but_one<BARRIER_BEHIND>();
+	build_replies(b, t->request, replies, own, GPU_BLOCK - WARP);
+	barrier_but_one<BARRIER_BEHIND>();
+	if (threadIdx.x < GPU_BLOCK - WARP)
+		return;
+	own = threadIdx.x % WARP;
+	if (own == 0)
+		await_helpers(&g->state->arrived, each);
+	__syncwarp();
+	for (uint32_t l = own; l < g->n_links; l += WARP)
+		if (b->open[l])
+			mlx5_ring(&b->links[l].queue, b->behind[l]);
+	__syncwarp();
+	if (own == 0) {
+		__threadfence_block();
+		*(volatile bool *)&t->posts_behind = false;
+	}
+}
+
+/* Warp 0: the others may read the announcement; <without_last>: as turn.short_ahead says. */
+static __device__ void meet_ahead(struct turn *t, bool without_last)
+{
+	__syncwarp();
+	if (!without_last) {
+		barrier_sync<BARRIER_AHEAD>();
+		return;
+	}
+	if (threadIdx.x == 0) {
+		t->short_ahead = false;
+		__threadfence_block();
+		*(volatile uint32_t *)&t->announced_late = 1;
+	}
+	barrier_but_one<BARRIER_LATE>();
+}
+
+/* The other warps, in a turn that posts <behind>: as far as they have done that. */
+static __device__ void await_announcement(struct turn *t, bool behind)
+{
+	if (!behind) {
+		barrier_sync<BARRIER_AHEAD>();
+	} else if (threadIdx.x < GPU_BLOCK - WARP) {
+		barrier_but_one<BARRIER_LATE>();
+	} else {
+		while (*(volatile uint32_t *)&t->announced_late == 0)
+			;
+		__threadfence_block();
+		__syncwarp();
+	}
+}
+
+/* Copy the counters to the host's memory, where any thread may read them: 8 bytes a lane. */
+static __device__ void publish_stats(const struct gpu_loop *g, const struct block0 *b)
+{
+	static_assert(sizeof(b->carried.stats) % 8 == 0, "copied by words");
+	__syncwarp();
+	if (threadIdx.x < sizeof(b->carried.stats) / 8)
+		((volatile uint64_t *)&g->shared->stats)[threadIdx.x] =
+			((const volatile uint64_t *)&b->carried.stats)[threadIdx.x];
+}
+
+/* Warp 0: true when the batch before is posted; all lanes get the same answer. */
+static __device__ bool may_post(const struct turn *t)
+{
+	bool mine = !*(const volatile bool *)&t->posts_behind;
+
+	if (!__all_sync(ALL_LANES, mine))
+		return false;
+	__threadfence_block(); /* what the other warps have written is seen */
+	return true;
+}
+
+static __device__ void post_heartbeats(const struct gpu_loop *g, struct block0 *b,
+				       const struct turn *t, uint64_t now)
+{
+	__syncwarp(); /* all lanes have read next_heartbeat */
+	for (uint32_t l = threadIdx.x; l < g->n_links; l += WARP) {
+		struct agent_link *link = &b->links[l];
+		struct mlx5_write write;
+
+		/* Under full load polling never finds the rings empty, and never reads a
+		 * completion. */
+		reap_completion(b, link);
+		if (link->dead || mlx5_room(&link->queue) == 0)
+			continue;
+		write = agent_heartbeat(link, t->n + b->carried.unread);
+		mlx5_wqe_build(&link->queue, 0, &write);
+		mlx5_ring(&link->queue, 1);
+	}
+	if (threadIdx.x == 0) {
+		b->carried.next_heartbeat = now + g->heartbeat_ns;
+		b->carried.stats.heartbeats++;
+	}
+	publish_stats(g, b);
+	__syncwarp();
 }
 
 /* One thread: launch <graph> when this one has ended. */

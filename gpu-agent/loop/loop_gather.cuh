@@ -3,14 +3,75 @@
  * A header, though it holds device code: nvcc compiles it into the kernels of loop_kernels.cu and
  * loop_stage.cu, inlined.
  *
- * gather: all blocks copy the batch to where the model, or the NIC, reads it; and how block 0 and
- * the helpers tell each other how far they are.
+ * Requests that are too late or cancelled are dropped, and the others get rows. gather: all blocks
+ * copy the batch to where the model, or the NIC, reads it; and how block 0 and the helpers tell
+ * each other how far they are.
  */
 #ifndef AGENT_LOOP_GATHER_CUH
 #define AGENT_LOOP_GATHER_CUH
 
 #include "loop/loop_crc.cuh"
 #include "loop/loop_take.cuh"
+
+static __device__ bool is_expired(const struct gpu_request *r)
+{
+	return r->deadline_us != 0 &&
+	       globaltimer_ns() - r->seen_ns + r->waited_us * 1000ull > r->deadline_us * 1000ull;
+}
+
+/* Check that the client is still there and that the deadline has not passed. A request that may
+ * have waited is read again, after its mark. */
+static __device__ void recheck(const struct gpu_loop *g, const struct block0 *b,
+			       struct gpu_request *r, bool aged)
+{
+	const struct agent_link *link = &b->links[r->link];
+	uint32_t slot = r->slot;
+	uint64_t cancelled;
+
+	if (aged) {
+		cancelled = relaxed_sys(&link->cancels[slot]);
+		reread_descriptor(g, link, r);
+		if (r->slot != slot && r->slot != GPU_NO_SLOT)
+			cancelled = relaxed_sys(&link->cancels[r->slot]);
+		if (r->status == RING_OK && cancelled == r->sequence)
+			r->status = RING_CANCELLED;
+	}
+	if (r->status != RING_OK || !is_expired(r))
+		return;
+	/* Half of the descriptor may have been old: read it again before the request counts as
+	 * expired. */
+	if (!aged)
+		reread_descriptor(g, link, r);
+	if (r->status == RING_OK && is_expired(r))
+		r->status = RING_EXPIRED;
+}
+
+/* Warp 0: number the rows of the requests that run; the others get none. */
+static __device__ void choose_rows(const struct gpu_loop *g, const struct block0 *b, struct turn *t,
+				   bool aged)
+{
+	uint32_t lane = threadIdx.x, rows = 0, crc = 0;
+
+	for (uint32_t first = 0; first < t->n; first += WARP) {
+		uint32_t i = first + lane, runs;
+		struct gpu_request *r = &t->request[i < t->n ? i : 0];
+		bool run = i < t->n && r->status == RING_OK;
+
+		if (run) {
+			recheck(g, b, r, aged);
+			run = r->status == RING_OK;
+		}
+		runs = __ballot_sync(ALL_LANES, run);
+		if (i < t->n)
+			r->row = run ? rows + __popc(runs & ((1u << lane) - 1)) : GPU_NO_ROW;
+		rows += __popc(runs);
+		crc |= __ballot_sync(ALL_LANES, run && r->flags & RING_HAS_CRC);
+	}
+	if (lane == 0) {
+		t->rows = rows;
+		t->any_crc = crc != 0;
+	}
+}
 
 /* Tell a model that works in place where a request lies and where its reply goes. A quick one of
  * some kilobytes is fetched to the first row while it is taken; and so that a request which turned
@@ -19,13 +80,22 @@ static __device__ void publish_places(const struct gpu_loop *g, const struct tur
 				      const struct agent_link *links, const struct gpu_request *r)
 {
 	const struct agent_link *link = &links[r->link];
-	bool good = r->status == RING_OK;
+	const uint8_t *payload = payload_at(link, r->payload);
+	uint8_t *reply = reply_at(link, r->slot) + sizeof(struct ring_reply);
+	bool good = r->status == RING_OK, fetched = t->quick & (r->length <= QUICK_MAX);
 
-	g->requests[r->row] = good && !(t->quick && r->length <= QUICK_MAX)
-				      ? payload_at(link, r->payload)
-				      : (const uint8_t *)g->model.input;
-	g->replies[r->row] = good ? reply_at(link, r->slot) + sizeof(struct ring_reply)
-				  : (uint8_t *)g->model.output;
+	g->requests[r->row] = good & !fetched ? payload : (const uint8_t *)g->model.input;
+	g->replies[r->row] = good ? reply : (uint8_t *)g->model.output;
+}
+
+/* Tell the model of a request that has a row. */
+static __device__ void publish_row(const struct gpu_loop *g, const struct turn *t,
+				   const struct agent_link *links, const struct gpu_request *r)
+{
+	/* A model may trust lengths, also of a request that turned out bad after it got its row. */
+	g->lengths[r->row] = r->status == RING_OK ? r->length : g->min_request;
+	if (g->model.in_place)
+		publish_places(g, t, links, r);
 }
 
 /* Publish request <i> of the batch for the helpers, the model and the next turn. */
@@ -35,12 +105,8 @@ static __device__ void publish_request(const struct gpu_loop *g, const struct tu
 	const struct gpu_request *r = &t->request[i];
 
 	g->request[i] = *r;
-	if (r->row == GPU_NO_ROW)
-		return;
-	/* A model may trust lengths, also of a request that turned out bad after it got its row. */
-	g->lengths[r->row] = r->status == RING_OK ? r->length : g->min_request;
-	if (g->model.in_place)
-		publish_places(g, t, links, r);
+	if (r->row != GPU_NO_ROW)
+		publish_row(g, t, links, r);
 }
 
 /*
@@ -87,16 +153,21 @@ static __device__ void await_steps(const uint32_t *arrived, uint32_t each)
 	if (gridDim.x == 1)
 		return;
 	if (threadIdx.x == 0)
-		while (acquire_gpu(arrived) != each * (gridDim.x - 1))
-			;
+		await_helpers(arrived, each);
 	__syncthreads();
+}
+
+/* Steps that a helper has reported when it is done with <arrival> of this turn. */
+static __device__ uint32_t steps_until(const struct turn *t, uint32_t arrival)
+{
+	return ARRIVE_GATHERED * t->before + arrival;
 }
 
 /* Block 0 of a turn: wait until every helper has reported <arrival>. */
 static __device__ void await_arrivals(const struct gpu_loop *g, const struct turn *t,
 				      uint32_t arrival)
 {
-	await_steps(&g->state->arrived, ARRIVE_GATHERED * t->before + arrival);
+	await_steps(&g->state->arrived, steps_until(t, arrival));
 }
 
 /* Block 0: publish the batch for the next kernel and the helpers. Thread i does request i; a batch
@@ -110,6 +181,25 @@ static __device__ void publish_batch(const struct gpu_loop *g, const struct turn
 		publish_request(g, t, links, i);
 	if (i == 0)
 		g->state->batch = *t;
+}
+
+/* Warp 0: the same for a batch of one that is quick, and store the state of links and loop. All is
+ * read from shared memory before the first of it is stored. */
+static __device__ void publish_quick(const struct gpu_loop *g, const struct turn *t,
+				     const struct block0 *b)
+{
+	uint64_t request = lane_word(t->request), link = lane_word(b->links);
+	uint64_t batch = lane_word((const struct gpu_batch *)t);
+	uint64_t carried = lane_word(&b->carried);
+
+	store_lane_word(g->request, request);
+	store_lane_word(&g->state->batch, batch);
+	store_lane_word(&g->state->carried, carried);
+	store_lane_word(g->links, link);
+	if (g->n_links > 1)
+		copy_words(g->links + 1, b->links + 1, g->n_links - 1, WARP);
+	if (threadIdx.x == 0)
+		publish_row(g, t, b->links, &t->request[0]);
 }
 
 /* Block 0, one thread: release number <what> with <flags>, and with it all that was written before.
@@ -262,22 +352,33 @@ static __device__ struct mark read_mark(const struct gpu_loop *g, const struct b
 
 /* Block 0: count the requests that wait, by the marks that its threads have read. A turn counts at
  * most GPU_BLOCK that were not counted before. */
-static __device__ void count_unread(const struct gpu_loop *g, struct block0 *b,
-				    const struct turn *t, struct mark m)
+static __device__ void count_unread(const struct gpu_loop *g, struct block0 *b, struct turn *t,
+				    struct mark m)
 {
+	uint32_t l = threadIdx.x;
+
 	if (!t->left_some)
 		return;
-	__syncthreads(); /* all have read <counted> */
-	if (threadIdx.x == 0)
-		b->carried.unread = 0;
-	if (m.seen == m.position + 1)
-		atomicMax((unsigned long long *)&b->links[m.link].counted, m.position + 1);
-	__syncthreads();
-	if (threadIdx.x < g->n_links) {
-		const struct agent_link *link = &b->links[threadIdx.x];
+	if (l < g->n_links) {
+		const struct agent_link *link = &b->links[l];
 
-		if (link->counted > link->position)
-			atomicAdd(&b->carried.unread, (uint32_t)(link->counted - link->position));
+		t->waiting[l] = link->counted > link->position ? link->counted - link->position : 0;
+	}
+	if (l == 0)
+		b->carried.unread = 0;
+	__syncthreads();
+	/* 32 bits, as an atomic of 64 bits in shared memory is a loop that all lanes contend for.
+	 */
+	if (m.seen == m.position + 1)
+		atomicMax(&t->waiting[m.link],
+			  (uint32_t)(m.position + 1 - b->links[m.link].position));
+	__syncthreads();
+	if (l < g->n_links) {
+		struct agent_link *link = &b->links[l];
+
+		if (t->waiting[l] > 0)
+			link->counted = link->position + t->waiting[l];
+		atomicAdd(&b->carried.unread, t->waiting[l]);
 	}
 	__syncthreads();
 }
@@ -331,6 +432,39 @@ static __device__ void gather_again(const struct gpu_loop *g, const struct block
 	if (__syncthreads_or(runs && r->flags & RING_HAS_CRC))
 		t->any_crc = true;
 	copy_spans(&t->spans, t->n, mine, 0, 1);
+	__syncthreads();
+}
+
+/* Block 0, thread i: read the cancel word of request i, if they are to be read now. */
+static __device__ uint64_t read_cancel(const struct block0 *b, const struct turn *t)
+{
+	bool mine = t->asks && threadIdx.x < t->n && t->request[threadIdx.x].row != GPU_NO_ROW;
+	const struct gpu_request *r = &t->request[mine ? threadIdx.x : 0];
+
+	return relaxed_sys(&b->links[mine ? r->link : 0].cancels[mine ? r->slot : 0], mine);
+}
+
+/* Block 0: requests whose cancel words thread i has read, and which have their rows already, get
+ * RING_CANCELLED; what the model makes of those rows is not sent. <again>: descriptors were
+ * different, so read the words again. */
+static __device__ void drop_cancelled(const struct gpu_loop *g, const struct block0 *b,
+				      struct turn *t, uint64_t cancelled, bool again)
+{
+	struct gpu_request *r = &t->request[threadIdx.x];
+	bool mine;
+
+	if (!t->asks)
+		return;
+	if (again)
+		cancelled = read_cancel(b, t);
+	mine = threadIdx.x < t->n && r->row != GPU_NO_ROW && r->status == RING_OK &&
+	       cancelled == r->sequence;
+	if (!__syncthreads_or(mine))
+		return;
+	/* The helpers have read the requests. */
+	await_arrivals(g, t, ARRIVE_GATHERED);
+	if (mine)
+		g->request[threadIdx.x].status = r->status = RING_CANCELLED;
 	__syncthreads();
 }
 

@@ -40,6 +40,12 @@
  *   taken     gpu_batch.n, rows               sent: after gather, the model  -
  *             publish_batch(): block 0        and scatter
  *
+ * Replies of a batch of several requests, where no stage is beside the model, are posted behind the
+ * poll for the next batch (turn.replies, turn.posts_behind): warps 1 to 7 of block 0 build, the
+ * last one rings (post_behind()), warp 0 polls and takes meanwhile. After a large batch that poll
+ * reads WINDOWS times as many descriptors at once (poll_wide()). Cancel words of such batches of
+ * small requests are read beside the payloads, when rows are chosen already (drop_cancelled()).
+ *
  * A descriptor is read together with its mark, so half of it may be older. Each state that copies
  * before the descriptor is confirmed reads it again (half_differs()) before the copy counts.
  */
@@ -70,17 +76,22 @@ static __device__ void help_gather(const struct gpu_loop *g, struct turn *t)
 	report_arrival(&g->state->arrived, has_ahead ? 1 : 2);
 }
 
-static __device__ void wait_and_gather(const struct gpu_loop *g, struct block0 *b, struct turn *t)
+static __device__ void wait_and_gather(const struct gpu_loop *g, struct block0 *b, struct turn *t,
+				       bool behind)
 {
 	uint32_t flags;
 	struct bytes16 half;
+	uint64_t cancelled;
 	struct mark mark;
-	bool hit;
+	bool hit, differs;
 
 	ahead_reset(t);
-	await_arrivals(g, t, ARRIVE_SENT);
+	if (!behind)
+		await_arrivals(g, t, ARRIVE_SENT);
 	for (;;) {
-		enum quick_result result = quick_wait(g, b, t);
+		enum quick_result result = quick_wait(g, b, t, behind);
+
+		behind = false;
 
 		if (result == QUICK_DONE) {
 			publish_to_helpers(g, t, PUBLISH_BATCH, PUBLISH_DONE);
@@ -99,7 +110,7 @@ static __device__ void wait_and_gather(const struct gpu_loop *g, struct block0 *
 		uint64_t now = globaltimer_ns();
 
 		count_unread(g, b, t, read_mark(g, b, t));
-		build_batch(g, b, t->request, t->n, 0, status, b->carried.unread, now, now);
+		build_batch(g, b, t, t->n, 0, status, b->carried.unread, now, now);
 		__syncthreads();
 		ring_batch(g, b);
 		count_replies(&b->carried.stats, t->n, status, 0);
@@ -117,10 +128,13 @@ static __device__ void wait_and_gather(const struct gpu_loop *g, struct block0 *
 		g->state->start_ns = t->start_ns = globaltimer_ns();
 	half = read_half(b, t);
 	mark = read_mark(g, b, t);
+	cancelled = read_cancel(b, t);
 	gather_batch(g, t, b->links);
 	count_unread(g, b, t, mark);
-	if (any_differs(t, half))
+	differs = any_differs(t, half);
+	if (differs)
 		gather_again(g, b, t);
+	drop_cancelled(g, b, t, cancelled, differs);
 	if (t->any_crc)
 		check_crcs(g, b, t);
 }
@@ -186,25 +200,37 @@ static __device__ void scatter_replies(const struct gpu_loop *g, struct turn *t,
 		copy_spans(&t->spans, t->n, mine, blockIdx.x - 1, gridDim.x - 1);
 }
 
-static __device__ void scatter_and_post(const struct gpu_loop *g, struct block0 *b, struct turn *t,
-					const struct quick_bytes &early)
+/* Send the replies of the batch. If there are several and the turn <waits> for the next batch, the
+ * other warps post them while the first one polls: then it returns true, and until the barrier
+ * AHEAD nothing else is posted. */
+static __device__ bool scatter_and_post(const struct gpu_loop *g, struct block0 *b, struct turn *t,
+					const struct quick_bytes &early, bool waits,
+					uint64_t done_ns)
 {
-	uint64_t done_ns = globaltimer_ns();
-	uint32_t length;
-	uint8_t status;
+	/* Staged requests have counted WQEs before that barrier. */
+	bool behind = waits && t->n > 1 && g->staged == NULL;
+	uint32_t length = 0;
+	uint8_t status = RING_OK;
 
 	if (t->prebuilt) {
 		quick_send(b, t, early, done_ns);
-		return;
+		return false;
 	}
-	scatter_replies(g, t, b->links, &length, &status);
+	if (!behind || gridDim.x == 1)
+		scatter_replies(g, t, b->links, &length, &status);
+	if (behind) {
+		if (threadIdx.x == 0)
+			leave_behind(t, b->carried.unread, done_ns);
+		__syncthreads();
+		return true;
+	}
 	if (holds_back(g, t)) {
 		hold_batch(g, b, t, length, status, done_ns);
 		await_arrivals(g, t, ARRIVE_SENT);
-		return;
+		return false;
 	}
 	if (t->n > 0)
-		build_batch(g, b, t->request, t->n, length, status, b->carried.unread + t->n_staged,
+		build_batch(g, b, t, t->n, length, status, b->carried.unread + t->n_staged,
 			    t->start_ns, done_ns);
 	await_arrivals(g, t, ARRIVE_SENT);
 	if (t->n > 0) {
@@ -212,6 +238,7 @@ static __device__ void scatter_and_post(const struct gpu_loop *g, struct block0 
 		count_replies(&b->carried.stats, t->n, status, done_ns - t->start_ns);
 	}
 	__syncthreads();
+	return false;
 }
 
 /* The end of the graph, with everything sent: launch the graph again, unless the host said stop. */
@@ -226,9 +253,9 @@ static __device__ void relaunch(const struct gpu_loop *g, const struct turn *t)
 	launch_again(g);
 }
 
-/* The end of the graph of one size of batch, of which only this turn's helpers may still run: launch
- * the graph for the batch that was taken. After a stop it is the first one, with no rows: its stage
- * sends what was held back, and its turn sees the stop. */
+/* The end of the graph of one size of batch, of which only this turn's helpers may still run:
+ * launch the graph for the batch that was taken. After a stop it is the first one, with no rows:
+ * its stage sends what was held back, and its turn sees the stop. */
 static __device__ void launch_chosen(const struct gpu_loop *g, const struct turn *t)
 {
 	await_arrivals(g, t, ARRIVE_GATHERED);
@@ -241,14 +268,14 @@ static __device__ void launch_chosen(const struct gpu_loop *g, const struct turn
 
 /* One thread: count the batch by its size, if the model has run. */
 static __device__ void count_bucket(const struct gpu_loop *g, struct block0 *b,
-				    const struct turn *t)
+				    const struct turn *t, uint64_t done_ns)
 {
 	uint32_t bucket = agent_bucket(&g->buckets, t->rows);
 
 	if (t->n == 0 || t->rows == 0)
 		return;
 	b->carried.stats.bucket_batches[bucket]++;
-	b->carried.stats.bucket_run_ns[bucket] += globaltimer_ns() - t->start_ns;
+	b->carried.stats.bucket_run_ns[bucket] += done_ns - t->start_ns;
 }
 
 static __global__ void __launch_bounds__(GPU_BLOCK, 2)
@@ -266,6 +293,7 @@ static __global__ void __launch_bounds__(GPU_BLOCK, 2)
 	if (threadIdx.x == 0) {
 		t.before = before;
 		t.stored = t.holding = false;
+		t.posts_behind = t.short_ahead = false;
 	}
 	read_batch(&g, &t, &b);
 	if (blockIdx.x > 0) {
@@ -283,12 +311,16 @@ static __global__ void __launch_bounds__(GPU_BLOCK, 2)
 	if (threadIdx.x == 0) /* only thread 0 reads it */
 		t.answers_left = turns;
 	for (; turns > 0 && !t.stopped; turns--) {
-		if (what & GPU_SEND && threadIdx.x == 0)
-			count_bucket(&g, &b, &t);
+		uint64_t done_ns = globaltimer_ns();
+		bool behind = false;
+
 		if (what & GPU_SEND)
-			scatter_and_post(&g, &b, &t, early);
+			behind = scatter_and_post(&g, &b, &t, early, what & GPU_WAIT, done_ns);
+		/* Behind the doorbell: no reply waits for it. */
+		if (what & GPU_SEND && threadIdx.x == 0)
+			count_bucket(&g, &b, &t, done_ns);
 		if (what & GPU_WAIT)
-			wait_and_gather(&g, &b, &t);
+			wait_and_gather(&g, &b, &t, behind);
 	}
 	/* A quick reply does not wait for the helpers; but a late report must not count in the next
 	 * graph. */

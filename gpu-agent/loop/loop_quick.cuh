@@ -23,8 +23,8 @@ static __device__ bool is_quick(const struct gpu_loop *g, const struct turn *t)
 {
 	const struct gpu_request *r = &t->request[0];
 
-	return t->n == 1 && t->rows == 1 && (r->length <= QUICK_MAX || g->model.in_place) &&
-	       !(r->flags & RING_HAS_CRC) && is_first_request(&t->first, t);
+	return (t->n == 1) & (t->rows == 1) & ((r->length <= QUICK_MAX) | g->model.in_place) &
+	       !(r->flags & RING_HAS_CRC) & is_first_request(&t->first, t);
 }
 
 /* A reply as far as thread 0 knows it before the model has run. */
@@ -39,9 +39,10 @@ struct quick_reply {
 static __device__ bool quick_build(const struct gpu_loop *g, struct agent_link *link,
 				   const struct gpu_request *r, struct quick_reply *reply)
 {
+	bool full = mlx5_room(&link->queue) < link->built;
 	uint8_t status;
 
-	if (!g->reply_known || link->dead || mlx5_room(&link->queue) < link->built)
+	if (!g->reply_known | link->dead | full)
 		return false;
 	reply->header = reply_header_at(link, r->slot);
 	reply->length = reply_length(g, r, &status);
@@ -67,20 +68,25 @@ static __device__ void quick_take(const struct gpu_loop *g, struct block0 *b, st
 				  struct quick_reply *reply)
 {
 	struct gpu_request *r = &t->request[0];
-	bool quick, aged;
+	bool quick, aged, asks;
 
 	aged = take_batch(g, b, t);
 	quick = is_quick(g, t);
 	/* The fetching warps read the cancel word of a quick request, as soon as it is seen; but one
-	 * that waits for others may be cancelled meanwhile. */
-	if (t->needs_recheck || (aged && (!quick || g->batch_timeout_ns > CANCEL_AGE_NS))) {
+	 * that waits for others may be cancelled meanwhile. Cancel words of other small requests
+	 * cross the bus beside their payloads: to ask first would cost more than a row in vain. */
+	asks = aged && !quick && g->max_request <= QUICK_MAX;
+	if (t->needs_recheck || (aged && !asks && !quick) ||
+	    (aged && g->batch_timeout_ns > CANCEL_AGE_NS)) {
 		choose_rows(g, b, t, aged);
 		__syncwarp();
 		quick = is_quick(g, t);
+		asks = false;
 	}
 	__syncwarp();
 	if (threadIdx.x == 0) {
 		t->quick = quick;
+		t->asks = asks;
 		t->prebuilt = t->answer_now = false;
 		r->in_place = quick && may_be_in_place(g, r);
 		if (quick) {
@@ -91,16 +97,33 @@ static __device__ void quick_take(const struct gpu_loop *g, struct block0 *b, st
 			t->reply_bytes = reply->length;
 			t->bytes = r->in_place || g->model.in_place ? 0 : reply->length;
 		}
-		if (quick && !t->answer_now)
-			publish_batch(g, t, b->links);
 	}
 	__syncwarp();
-	/* The rest of the turn changes nothing of it: store it while the payload is on its way. */
+	/* The rest of the turn changes nothing of it: publish and store it while the payload is on its
+	 * way. */
 	if (quick && !t->answer_now) {
-		store_carried(g, b, WARP);
+		publish_quick(g, t, b);
 		if (threadIdx.x == 0)
 			t->stored = true;
 	}
+}
+
+/*
+ * 0, made of all these loads in a way that the compiler does not know: grids have one dimension. What
+ * it is part of can only be computed when all of them are on their way. Without that ptxas, when it
+ * is short of registers, compares the descriptor before it loads the cancel word, and that before it
+ * loads the payload, in the same registers: three trips across the bus instead of one.
+ */
+template <uint32_t loads>
+static __device__ __forceinline__ uint32_t unknown_zero(const struct bytes16 piece[loads],
+							 uint64_t word)
+{
+	uint32_t all = (uint32_t)word;
+
+#pragma unroll
+	for (uint32_t i = 0; i < loads; i++)
+		all ^= (uint32_t)piece[i].low;
+	return all & blockIdx.y;
 }
 
 /*
@@ -118,6 +141,7 @@ static __device__ bool quick_bring(const struct agent_link *link, const struct f
 	uint32_t at = (threadIdx.x - WARP) * 16, lane = threadIdx.x % WARP;
 	struct bytes16 piece[loads], half;
 	uint64_t cancelled;
+	uint32_t zero;
 	bool other;
 
 	half = read_quarter(descriptor_at(link, a->position), lane, confirms && lane < 2);
@@ -126,6 +150,10 @@ static __device__ bool quick_bring(const struct agent_link *link, const struct f
 #pragma unroll
 	for (uint32_t i = 0; i < loads; i++)
 		piece[i] = read_16(from + at + i * QUICK_STEP, at + i * QUICK_STEP < length);
+	/* No comparison begins before the last load: see unknown_zero(). */
+	zero = unknown_zero<loads>(piece, cancelled);
+	half = (struct bytes16){half.low ^ zero, half.high ^ zero};
+	cancelled ^= zero;
 	/* All lanes compare, so that all have waited for the loads. */
 	other = half.low != a->half[lane % 2].low || half.high != a->half[lane % 2].high;
 	other = lane < 2 ? confirms && other : asks && cancelled == a->position + 1;
@@ -142,7 +170,8 @@ static __device__ bool quick_bring(const struct agent_link *link, const struct f
 /* The other warps of block 0: fetch the announced request to where it belongs if it is quick, while
  * warp 0 takes it; nothing else lies there. True in a warp that has read another descriptor than
  * the one that was announced, or that it is cancelled. */
-static __device__ bool quick_fetch(const struct gpu_loop *g, const struct block0 *b, struct turn *t)
+static __device__ bool quick_fetch(const struct gpu_loop *g, struct block0 *b, struct turn *t,
+				   bool behind)
 {
 	const struct first_seen *a = &t->first;
 	bool last = threadIdx.x >= GPU_BLOCK - WARP, confirms, asks, fits, small;
@@ -150,7 +179,9 @@ static __device__ bool quick_fetch(const struct gpu_loop *g, const struct block0
 	const uint8_t *from;
 	uint8_t *to;
 
-	barrier_sync<BARRIER_AHEAD>();
+	if (behind)
+		post_behind(g, b, t, steps_until(t, ARRIVE_SENT));
+	await_announcement(t, behind);
 	fits = a->link != GPU_NO_LINK;
 	small = fits && a->length <= QUICK_MAX;
 	const struct agent_link *link = &b->links[fits ? a->link : 0];
@@ -202,9 +233,10 @@ enum quick_result { QUICK_DONE, QUICK_NOT, QUICK_NOT_HIT };
 
 /* Block 0: wait for a batch. QUICK_DONE: it is quick, and gathered already; so far no other thread
  * needs to know. Otherwise it is a batch, or the wait was stopped; QUICK_NOT_HIT, in some thread:
- * the payload that the helpers copied ahead is the batch's first row. */
+ * the payload that the helpers copied ahead is the batch's first row. <behind>: the batch before is
+ * still to be posted. */
 static __device__ enum quick_result quick_wait(const struct gpu_loop *g, struct block0 *b,
-					       struct turn *t)
+					       struct turn *t, bool behind)
 {
 	struct quick_reply reply = {};
 	bool differs, any_differs;
@@ -214,7 +246,8 @@ static __device__ enum quick_result quick_wait(const struct gpu_loop *g, struct 
 		if (threadIdx.x < WARP)
 			quick_take(g, b, t, &reply);
 		else
-			differs = quick_fetch(g, b, t);
+			differs = quick_fetch(g, b, t, behind);
+		behind = false;
 		any_differs = barrier_or<BARRIER_VERDICT>(differs);
 		if (!t->quick)
 			return threadIdx.x >= GPU_BLOCK - WARP && !differs && ahead_hit(t)

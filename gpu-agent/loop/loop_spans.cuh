@@ -81,17 +81,11 @@ static __device__ __forceinline__ struct bytes16 read_16(const void *at, bool wa
 	return v;
 }
 
-/* Load 16 bytes; from an unaligned address only the first <n>, by loads that do not wait for each
- * other. */
-static __device__ struct bytes16 load_some(const uint8_t *from, uint32_t n)
+/* Load <n> bytes, 16 at most, from an unaligned address, by loads that do not wait for each other. */
+static __device__ __noinline__ struct bytes16 load_bytes(const uint8_t *from, uint32_t n)
 {
 	struct bytes16 v = {};
 
-	if ((uint64_t)from % 16 == 0) {
-		ulonglong2 both = *(const ulonglong2 *)from;
-
-		return (struct bytes16){both.x, both.y};
-	}
 #pragma unroll
 	for (uint32_t i = 0; i < 16; i++)
 		if (i < n)
@@ -108,43 +102,6 @@ static __device__ void store_some(uint8_t *to, struct bytes16 v, uint32_t n)
 #pragma unroll 1
 	for (uint32_t i = 0; i < n && i < 16; i++)
 		to[i] = (uint8_t)((i < 8 ? v.low : v.high) >> i % 8 * 8);
-}
-
-/* One warp copies one piece, 16 bytes a lane. */
-static __device__ void copy_piece(const struct span *s, uint32_t piece)
-{
-	uint32_t at = piece * GPU_PIECE + threadIdx.x % WARP * 16;
-
-	if (at < s->length)
-		store_some(s->to + at, load_some(s->from + at, s->length - at), s->length - at);
-}
-
-/* Copy the <block>th of <blocks> equal shares. Thread i of each block passes span i, or one of
- * length 0. */
-static __device__ void copy_spans(struct spans *s, uint32_t n, struct span mine, uint32_t block,
-				  uint32_t blocks)
-{
-	uint32_t warps = blocks * blockDim.x / WARP;
-
-	if (n == 0)
-		return;
-	spans_set(s, n, mine);
-#pragma unroll 1
-	for (uint32_t piece = (block * blockDim.x + threadIdx.x) / WARP; piece < s->first[n];
-	     piece += warps) {
-		uint32_t low = 0, high = n; /* first[low] <= piece < first[high] */
-
-#pragma unroll 1
-		while (high - low > 1) {
-			uint32_t middle = (low + high) / 2;
-
-			if (s->first[middle] <= piece)
-				low = middle;
-			else
-				high = middle;
-		}
-		copy_piece(&s->span[low], piece - s->first[low]);
-	}
 }
 
 /* A lane's part of a piece; 16 bytes at most, 0: none. */
@@ -179,35 +136,51 @@ static __device__ struct unit unit_of(const struct spans *s, uint32_t n, uint32_
 	};
 }
 
-/* copy_spans() with COPY_DEEP pieces of a warp on their way, for few blocks, or for the GPU's own
- * memory. Many blocks fill the bus with one each, and are slower with more. */
-static __device__ void copy_deep(struct spans *s, uint32_t n, struct span mine, uint32_t block,
-				 uint32_t blocks)
+/*
+ * Copy the <block>th of <blocks> equal shares. Thread i of each block passes span i, or one of length
+ * 0. A warp has <deep> pieces on their way. Many blocks fill the bus with one each, and are slower
+ * with more; few blocks, or the GPU's own memory, want several.
+ */
+template <uint32_t deep>
+static __device__ void copy_shares(struct spans *s, uint32_t n, struct span mine, uint32_t block,
+				   uint32_t blocks)
 {
 	uint32_t warps = blocks * blockDim.x / WARP;
-	struct unit unit[COPY_DEEP];
-	struct bytes16 v[COPY_DEEP];
+	struct unit unit[deep];
+	struct bytes16 v[deep];
 
 	if (n == 0)
 		return;
 	spans_set(s, n, mine);
 #pragma unroll 1
 	for (uint32_t piece = (block * blockDim.x + threadIdx.x) / WARP; piece < s->first[n];
-	     piece += COPY_DEEP * warps) {
+	     piece += deep * warps) {
 #pragma unroll
-		for (uint32_t i = 0; i < COPY_DEEP; i++)
+		for (uint32_t i = 0; i < deep; i++)
 			unit[i] = unit_of(s, n, piece + i * warps);
 #pragma unroll
-		for (uint32_t i = 0; i < COPY_DEEP; i++)
+		for (uint32_t i = 0; i < deep; i++)
 			v[i] = read_16(unit[i].from,
 				       unit[i].bytes > 0 && (uint64_t)unit[i].from % 16 == 0);
 #pragma unroll
-		for (uint32_t i = 0; i < COPY_DEEP; i++) {
-			if (unit[i].bytes > 0 && (uint64_t)unit[i].from % 16 != 0)
-				v[i] = load_some(unit[i].from, unit[i].bytes);
+		for (uint32_t i = 0; i < deep; i++) {
+			if ((uint64_t)unit[i].from % 16 != 0)
+				v[i] = load_bytes(unit[i].from, unit[i].bytes);
 			store_some(unit[i].to, v[i], unit[i].bytes);
 		}
 	}
+}
+
+static __device__ void copy_spans(struct spans *s, uint32_t n, struct span mine, uint32_t block,
+				  uint32_t blocks)
+{
+	copy_shares<1>(s, n, mine, block, blocks);
+}
+
+static __device__ void copy_deep(struct spans *s, uint32_t n, struct span mine, uint32_t block,
+				 uint32_t blocks)
+{
+	copy_shares<COPY_DEEP>(s, n, mine, block, blocks);
 }
 
 /* Load one word per thread of <n> elements. The thread waits for it only where it is used. */
@@ -226,14 +199,30 @@ template <typename T> static __device__ uint64_t load_word(const T *from, uint32
 	return word;
 }
 
-/* Store that word, and copy those beyond the block's number of threads. */
+/* Store that word, and copy those beyond the block's number of threads. Here and below no loop is
+ * unrolled: most are done after one step, and code that is jumped over makes the jump slower. */
 template <typename T>
 static __device__ void store_words(T *to, const T *from, uint32_t n, uint64_t word)
 {
 	if (threadIdx.x < n * sizeof(T) / 8)
 		((uint64_t *)to)[threadIdx.x] = word;
-	for (uint32_t i = threadIdx.x + blockDim.x; i < n * sizeof(T) / 8; i += blockDim.x)
+#pragma unroll 1
+	for (uint32_t i = threadIdx.x + GPU_BLOCK; i < n * (uint32_t)(sizeof(T) / 8);
+	     i += GPU_BLOCK)
 		((uint64_t *)to)[i] = ((const uint64_t *)from)[i];
+}
+
+/* A lane's word of an element that a warp copies in one step, and where it goes. */
+template <typename T> static __device__ uint64_t lane_word(const T *from)
+{
+	static_assert(sizeof(T) % 8 == 0 && sizeof(T) / 8 <= WARP, "a word a lane");
+	return threadIdx.x < sizeof(T) / 8 ? ((const uint64_t *)from)[threadIdx.x] : 0;
+}
+
+template <typename T> static __device__ void store_lane_word(T *to, uint64_t word)
+{
+	if (threadIdx.x < sizeof(T) / 8)
+		((uint64_t *)to)[threadIdx.x] = word;
 }
 
 /* Copy <n> elements by words, with <threads> threads. */
@@ -241,7 +230,8 @@ template <typename T>
 static __device__ void copy_words(T *to, const T *from, uint32_t n, uint32_t threads = GPU_BLOCK)
 {
 	static_assert(sizeof(T) % 8 == 0, "copied by words");
-	for (uint32_t i = threadIdx.x; i < n * sizeof(T) / 8; i += threads)
+#pragma unroll 1
+	for (uint32_t i = threadIdx.x; i < n * (uint32_t)(sizeof(T) / 8); i += threads)
 		((uint64_t *)to)[i] = ((const uint64_t *)from)[i];
 }
 

@@ -132,7 +132,7 @@ static __device__ void send_held(const struct gpu_loop *g, struct block0 *b, str
 	uint8_t status = i < n ? r->status : RING_OK;
 	uint64_t start_ns = g->state->held_start_ns, done_ns = g->state->held_done_ns;
 
-	build_batch(g, b, t->request, n, i < n ? r->reply_bytes : 0, status,
+	build_batch(g, b, t, n, i < n ? r->reply_bytes : 0, status,
 		    b->carried.unread + g->state->batch.n, start_ns, done_ns);
 	await_stage(g, t, ARRIVE_HELD);
 	ring_batch(g, b);
@@ -151,8 +151,10 @@ static __global__ void __launch_bounds__(GPU_BLOCK)
 	__shared__ struct block0 b;
 	struct bytes16 half;
 
-	if (threadIdx.x == 0)
+	if (threadIdx.x == 0) {
 		t.before = before;
+		t.posts_behind = t.short_ahead = false;
+	}
 	if (blockIdx.x == 0)
 		read_batch(&g, &t, &b);
 	__syncthreads();

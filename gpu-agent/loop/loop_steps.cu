@@ -91,7 +91,8 @@ static __device__ void steps_poll(const struct gpu_loop *g, struct block0 *b, st
 		before = t->n;
 		missed = left = 0;
 		for (uint32_t base = 0; base < g->n_links; base += DESCRIPTORS_PER_POLL >> shift) {
-			uint32_t result = poll_descriptors(g, b, t, base, shift, now, &stop, false);
+			uint32_t result = poll_descriptors(g, b, t, base, shift, now, &stop, false,
+							   true);
 
 			missed |= result & (POLL_MORE | POLL_LEFT);
 			left += result >> POLL_SHIFT;
@@ -403,6 +404,8 @@ static __global__ void __launch_bounds__(GPU_BLOCK)
 	copy_words(&b.carried, &g.state->carried, 1);
 	if (i < g.max_batch)
 		row = s.row[i];
+	if (i == 0)
+		t.posts_behind = t.short_ahead = false;
 	__syncthreads();
 	if (i == 0 && g.state->batch.rows > 0)
 		b.carried.stats.longest_run_ns =

@@ -14,11 +14,18 @@
 #define DESCRIPTORS_PER_POLL (WARP / QUARTERS)
 /* Bytes from which gathering in place saves more than confirming first costs. */
 #define IN_PLACE_MIN (64u << 10)
+/* Groups of descriptors that are read together under load. */
+#define WINDOWS (WARP / DESCRIPTORS_PER_POLL)
+
 /* Read the cancel word of a request that may have waited longer than this. */
 #define CANCEL_AGE_NS 20000
 /* No batch takes longer from its last poll until its rows are chosen: deadlines that lie further
  * ahead need not be looked at one by one. */
 #define CHOICE_NS 100000
+
+/* A look at rings in the GPU's memory needs no trip across the bus. The host's words beside it (stop,
+ * the next completion) would: they are read this often. */
+#define ASK_HOST_NS 8000
 
 /* Lanes that read a mark: the last of each descriptor's four. */
 #define MARK_LANES 0x88888888u
@@ -78,12 +85,28 @@ static __device__ uint64_t most_us(const struct block0 *b, uint64_t now)
 	return (now - b->carried.last_poll) / 1000;
 }
 
-/* How long a request with stamp <sent_us> has waited that is seen <now>. */
-static __device__ uint32_t waited_us(const struct block0 *b, const struct agent_link *link,
-				     uint32_t sent_us, uint64_t now)
+/* When a look at the rings finds requests: in ns, and as their stamps want it. */
+struct look {
+	uint64_t now, now_us, most_us;
+};
+
+/* Computed here and not where it is used: beside loads that are on their way. */
+static __device__ __forceinline__ uint64_t computed(uint64_t value)
 {
-	return ring_clock_waited(&link->clock, sent_us, now / 1000, most_us(b, now));
+	asm volatile("" : "+l"(value));
+	return value;
 }
+
+/* A look's view of its link and of the turn, for when it has found a request. It is read before, so
+ * that nothing waits for it then. */
+struct before_look {
+	uint32_t slot_count, stride; /* of the link */
+	uint64_t room_at, room;
+	uint64_t mark; /* of the lane's descriptor; 0: it reads none */
+	uint64_t last_poll;
+	bool first;       /* no request was announced */
+	bool short_ahead; /* turn.short_ahead */
+};
 
 /*
  * Warp 0: announce the first request of a batch as soon as lane <lead> sees its mark, so that
@@ -91,12 +114,12 @@ static __device__ uint32_t waited_us(const struct block0 *b, const struct agent_
  * at least lie within the payload region. <half> gets what was read. Returns, on lane <lead>,
  * whether slot, length and payload fit.
  */
-static __device__ bool announce_first(const struct gpu_loop *g, const struct agent_link *link,
+static __device__ bool announce_first(const struct gpu_loop *g, const struct before_look *before,
 				      uint32_t link_number, struct turn *t, struct bytes16 seen,
 				      uint32_t lead, struct bytes16 half[2])
 {
 	uint32_t from = lead & ~(QUARTERS - 1), slot, length, payload;
-	bool fits;
+	bool fits, free;
 
 	half[0].low = __shfl_sync(ALL_LANES, seen.low, from);
 	half[1].low = __shfl_sync(ALL_LANES, seen.low, from + 1);
@@ -105,20 +128,24 @@ static __device__ bool announce_first(const struct gpu_loop *g, const struct age
 	slot = (uint32_t)half[0].low;
 	length = (uint32_t)(half[0].low >> 32);
 	payload = (uint32_t)half[1].low;
-	fits = slot < link->slot_count && length <= g->max_request &&
-	       ring_payload_fits(slot, payload, length, link->stride, link->room_at, link->room);
+	fits = (slot < before->slot_count) & (length <= g->max_request) &
+	       ring_payload_fits(slot, payload, length, before->stride, before->room_at,
+				 before->room);
+	/* While helpers still read the replies of the batch before, nothing may be fetched to where
+	 * these may lie. */
+	free = !before->short_ahead || may_post(t);
 	__syncwarp(); /* all lanes have read first.announced */
 	if (threadIdx.x == lead)
 		t->first = (struct first_seen){
 			.announced = true,
-			.link = fits ? link_number : GPU_NO_LINK,
+			.link = fits && free ? link_number : GPU_NO_LINK,
 			.slot = slot,
 			.length = length,
 			.payload = payload,
 			.position = seen.high - 1,
 			.half = {half[0], half[1]},
 		};
-	barrier_sync<BARRIER_AHEAD>();
+	meet_ahead(t, before->short_ahead);
 	return fits;
 }
 
@@ -128,13 +155,21 @@ static __device__ void announce_none(struct turn *t)
 	__syncwarp(); /* all lanes have read first.announced */
 	if (threadIdx.x == 0)
 		t->first = (struct first_seen){.announced = true, .link = GPU_NO_LINK};
-	barrier_sync<BARRIER_AHEAD>();
+	meet_ahead(t, t->short_ahead);
 }
 
 /* Results of poll_descriptors(): descriptors that it may have left in the rings. */
 #define POLL_MORE  1u /* some link had as many descriptors as were read */
 #define POLL_LEFT  2u /* not all of them fitted into the batch; how many is in the bits above */
 #define POLL_SHIFT 2
+
+/* POLL_* where marks of <there> are there and <taken> requests were taken. */
+static __device__ uint32_t poll_left(uint32_t there, uint32_t taken)
+{
+	uint32_t left = __popc(there) - taken;
+
+	return left > 0 ? POLL_LEFT | left << POLL_SHIFT : 0;
+}
 
 /* A lane's part of a poll: a quarter of one descriptor of one link. */
 struct poll_lane {
@@ -171,6 +206,32 @@ static __device__ struct poll_lane poll_lane_of(const struct gpu_loop *g, struct
 	};
 }
 
+/* POLL_MORE if some link had as many descriptors as were read, which are <there>; else 0. */
+static __device__ uint32_t poll_more(const struct poll_lane *p, uint32_t there)
+{
+	uint32_t marks = MARK_LANES & p->link_lanes;
+
+	return __any_sync(ALL_LANES, p->has_link && (there & marks) == marks) ? POLL_MORE : 0;
+}
+
+static __device__ struct before_look before_look(const struct block0 *b, const struct turn *t,
+						 const struct poll_lane *p, bool may_wait)
+{
+	const struct agent_link *link = p->link;
+	bool reads = p->part == QUARTERS - 1 && p->has_link && p->offset < link->slot_count;
+
+	return (struct before_look){
+		.slot_count = link->slot_count,
+		.stride = link->stride,
+		.room_at = link->room_at,
+		.room = link->room,
+		.mark = reads ? link->position + p->offset + 1 : 0,
+		.last_poll = b->carried.last_poll,
+		.first = may_wait && !t->first.announced,
+		.short_ahead = t->short_ahead,
+	};
+}
+
 /* True on the lanes that take the request whose mark they have read. <there>: the lanes whose mark
  * is there. Lanes take requests up to the first missing mark, and while the batch has room. */
 static __device__ bool takes_request(const struct gpu_loop *g, const struct turn *t,
@@ -187,9 +248,9 @@ static __device__ bool takes_request(const struct gpu_loop *g, const struct turn
 
 /* Make request <r> of the descriptor that four lanes have <seen>, on the lane that takes it
  * (<mine>); all lanes call it. False when it has no valid slot, so that nothing can answer it. */
-static __device__ bool make_request(const struct gpu_loop *g, const struct block0 *b,
-				    const struct poll_lane *p, struct bytes16 seen, uint64_t now,
-				    bool mine, uint32_t takers, struct gpu_request *r)
+static __device__ bool make_request(const struct gpu_loop *g, const struct poll_lane *p, struct bytes16 seen,
+				    const struct look *at, bool mine, uint32_t takers,
+				    struct gpu_request *r)
 {
 	uint32_t first_part = threadIdx.x & ~(QUARTERS - 1), sent_us;
 	struct bytes16 first, second;
@@ -202,12 +263,13 @@ static __device__ bool make_request(const struct gpu_loop *g, const struct block
 	sent_us = (uint32_t)__shfl_sync(ALL_LANES, seen.high, first_part + 2);
 	/* The last request of the link that is taken has waited least. */
 	if (mine && (takers & p->link_lanes) >> threadIdx.x == 1)
-		ring_clock_note(&p->link->clock, sent_us, now / 1000, most_us(b, now));
+		ring_clock_note(&p->link->clock, sent_us, at->now_us, at->most_us);
 	__syncwarp();
 	if (mine) {
-		r->waited_us = waited_us(b, p->link, sent_us, now);
+		r->waited_us =
+			ring_clock_waited(&p->link->clock, sent_us, at->now_us, at->most_us);
 		r->sequence = seen.high;
-		r->seen_ns = now;
+		r->seen_ns = at->now;
 		r->link = p->link_number;
 		parse_descriptor(g, p->link, first, second, r);
 		/* Half of the descriptor may have been old: read it again before the request is
@@ -227,25 +289,28 @@ static __device__ uint32_t deadline_of(const struct gpu_request *r)
 }
 
 /*
- * Warp 0: announce and take the only request that a look has found, the first of a batch; lane
- * <lead> has read its mark. It does what announce_first(), make_request() and add_requests() do,
- * with one lane and few words between the warp's lanes: most requests come alone, and each step is
- * a trip through shared memory.
+ * Warp 0: announce and take the first request that a look has found, and only that one, as the first
+ * of a batch; lane <lead> has read its mark. It does what announce_first(), make_request() and
+ * add_requests() do, with one lane and few words between the warp's lanes: most requests come alone,
+ * and each step is a trip through shared memory. False when it is only announced: half of its
+ * descriptor may have been old, which the others read again before they call it bad.
  */
-static __device__ void take_only(const struct gpu_loop *g, struct block0 *b, struct turn *t,
-				 const struct poll_lane *p, struct bytes16 seen, uint32_t lead,
-				 uint64_t now)
+static __device__ bool take_only(const struct gpu_loop *g, struct turn *t,
+				 const struct poll_lane *p, const struct before_look *before,
+				 struct bytes16 seen, uint32_t lead, const struct look *at)
 {
 	struct agent_link *link = p->link;
 	struct bytes16 half[2];
 	uint32_t sent_us = (uint32_t)__shfl_sync(ALL_LANES, seen.high, lead - 1);
-	bool fits = announce_first(g, link, p->link_number, t, seen, lead, half);
+	bool fits = announce_first(g, before, p->link_number, t, seen, lead, half);
 
+	fits = fits && (uint32_t)(half[0].low >> 32) >= g->min_request;
+	if (!__any_sync(ALL_LANES, threadIdx.x == lead && fits))
+		return false;
 	if (threadIdx.x == lead) {
-		ring_clock_note(&link->clock, sent_us, now / 1000, most_us(b, now));
 		struct gpu_request r = {
 			.sequence = seen.high,
-			.seen_ns = now,
+			.seen_ns = at->now,
 			.slot = (uint32_t)half[0].low,
 			.length = (uint32_t)(half[0].low >> 32),
 			.deadline_us = (uint32_t)half[1].high,
@@ -254,26 +319,19 @@ static __device__ void take_only(const struct gpu_loop *g, struct block0 *b, str
 			.reply = (uint32_t)(half[1].low >> 32),
 			.link = p->link_number,
 			.flags = (uint32_t)(half[0].high >> 32),
-			.waited_us = waited_us(b, link, sent_us, now),
+			.waited_us = ring_clock_note(&link->clock, sent_us, at->now_us, at->most_us),
 			.status = RING_OK,
 		};
 
-		/* Half of the descriptor may have been old: read it again before the request is
-		 * called bad. */
-		if (!fits || r.length < g->min_request)
-			reread_descriptor(g, link, &r);
-		link->position++;
-		if (r.slot != GPU_NO_SLOT) {
-			t->request[0] = r;
-			t->n = 1;
-			t->soonest_us = deadline_of(&r);
-			t->needs_recheck = r.status != RING_OK || r.flags != 0;
-			link->built = 1;
-		} else {
-			b->carried.stats.bad++;
-		}
+		link->position = r.sequence;
+		link->built = 1;
+		t->request[0] = r;
+		t->n = 1;
+		t->soonest_us = deadline_of(&r);
+		t->needs_recheck = r.flags != 0;
 	}
 	__syncwarp();
+	return true;
 }
 
 /* Add the request of each <good> lane to the batch; <takers> have taken one, good or not. */
@@ -305,87 +363,183 @@ static __device__ void add_requests(struct block0 *b, struct turn *t, const stru
 /*
  * Warp 0: read the next 2^<shift> descriptors of as many links as the warp has lanes for, four
  * lanes per descriptor, and take those that are there. Links are counted from <base> on, beginning
- * with <first_link>. <stop> gets the host's stop word. Returns POLL_*.
+ * with <first_link>. <stop> gets the host's stop word if this look
+ * <asks_host>, else 0. Returns POLL_*.
  */
 static __device__ uint32_t poll_descriptors(const struct gpu_loop *g, struct block0 *b,
 					    struct turn *t, uint32_t base, uint32_t shift,
-					    uint64_t now, uint32_t *stop, bool may_wait)
+					    uint64_t now, uint32_t *stop, bool may_wait,
+					    bool asks_host)
 {
 	struct poll_lane p = poll_lane_of(g, b, base, shift);
-	uint32_t there, lead, takers, missed = 0;
+	struct before_look before = before_look(b, t, &p, may_wait);
+	uint32_t there, lead, takers;
+	struct look at = {.now = now};
 	struct gpu_request r = {};
 	struct bytes16 seen, half[2];
 	bool mine, good;
-	uint8_t op_own;
+	struct completion next;
 
 	/* The stop word and the next completion cross the bus beside the descriptors. */
-	*stop = relaxed_sys(&g->shared->stop);
-	op_own = relaxed_sys(mlx5_cqe_next(&p.link->queue));
-	seen = acquire_quarter(descriptor_at(p.link, p.link->position + p.offset), p.part);
-	mine = p.part == QUARTERS - 1 && p.has_link && p.offset < p.link->slot_count &&
-	       seen.high == p.link->position + p.offset + 1;
+	*stop = relaxed_sys(&g->shared->stop, asks_host, 0);
+	next = load_completion(p.link, asks_host);
+	seen = relaxed_quarter(descriptor_at(p.link, p.link->position + p.offset), p.part);
+	/* Before the fence, at which the warp waits. */
+	at.now_us = computed(now / 1000);
+	at.most_us = computed((now - before.last_poll) / 1000);
+	fence_acquire_sys();
+	mine = (before.mark != 0) & (seen.high == before.mark);
 	there = __ballot_sync(ALL_LANES, mine);
 	if (there == 0) {
-		/* The rings are empty: time to read a completion. */
+		/* The rings are empty: time to take a completion. */
 		if (p.has_link && p.offset == 0 && p.part == 0 &&
-		    mlx5_cqe_new(&p.link->queue, op_own))
-			reap_completion(b, p.link);
+		    !*(const volatile bool *)&t->posts_behind)
+			take_loaded(b, p.link, &next);
 		__syncwarp();
 		return 0;
 	}
 	lead = __ffs(there) - 1;
-	if (may_wait && t->n == 0 && !t->first.announced && there == 1u << lead &&
+	if (before.first && (there == 1u << lead || g->max_batch == 1) &&
 	    (lead / QUARTERS & ((1u << shift) - 1)) == 0) {
-		take_only(g, b, t, &p, seen, lead, now);
-		return shift == 0 ? POLL_MORE : 0;
+		if (take_only(g, t, &p, &before, seen, lead, &at))
+			return poll_more(&p, there) | poll_left(there, 1);
+	} else if (before.first) {
+		announce_first(g, &before, p.link_number, t, seen, lead, half);
 	}
-	if (may_wait && !t->first.announced)
-		announce_first(g, p.link, p.link_number, t, seen, lead, half);
 	mine = takes_request(g, t, &p, there, mine);
 	takers = __ballot_sync(ALL_LANES, mine);
-	good = make_request(g, b, &p, seen, now, mine, takers, &r);
+	good = make_request(g, &p, seen, &at, mine, takers, &r);
 	add_requests(b, t, &p, &r, takers, good);
-	if (__any_sync(ALL_LANES,
-		       p.has_link && (there & p.link_lanes) == (MARK_LANES & p.link_lanes)))
-		missed |= POLL_MORE;
-	return there == takers
-		       ? missed
-		       : missed | POLL_LEFT | (__popc(there) - __popc(takers)) << POLL_SHIFT;
+	return poll_more(&p, there) | poll_left(there, __popc(takers));
 }
 
-/* Copy the counters to the host's memory, where any thread may read them: 8 bytes a lane. */
-static __device__ void publish_stats(const struct gpu_loop *g, const struct block0 *b)
+/* A lane's link where each lane has one descriptor of WINDOWS groups as poll_lane_of() numbers
+ * them. */
+static __device__ struct poll_lane wide_lane_of(const struct gpu_loop *g, struct block0 *b,
+						uint32_t base, uint32_t shift)
 {
-	static_assert(sizeof(b->carried.stats) % 8 == 0, "copied by words");
-	__syncwarp();
-	if (threadIdx.x < sizeof(b->carried.stats) / 8)
-		((volatile uint64_t *)&g->shared->stats)[threadIdx.x] =
-			((const volatile uint64_t *)&b->carried.stats)[threadIdx.x];
+	uint32_t lane = threadIdx.x, index = lane % DESCRIPTORS_PER_POLL;
+	uint32_t group = index >> shift, l;
+	uint32_t lanes = ((1u << (1u << shift)) - 1) << (group << shift);
+	bool has_link = base + group < g->n_links;
+
+	l = b->carried.first_link + base + (has_link ? group : 0);
+	l -= l >= g->n_links ? g->n_links : 0;
+	return (struct poll_lane){
+		.link = &b->links[l],
+		.link_number = l,
+		.has_link = has_link,
+		.offset = (lane / DESCRIPTORS_PER_POLL << shift) + (index & ((1u << shift) - 1)),
+		.part = 0,
+		.first_lane = group << shift,
+		.link_lanes = lanes * 0x01010101u,
+		.lower_lanes = (1u << lane) - 1,
+	};
 }
 
-static __device__ void post_heartbeats(const struct gpu_loop *g, struct block0 *b,
-				       const struct turn *t, uint64_t now)
+static __device__ uint64_t from_lane(uint64_t v, uint32_t lane)
 {
-	__syncwarp(); /* all lanes have read next_heartbeat */
-	for (uint32_t l = threadIdx.x; l < g->n_links; l += WARP) {
-		struct agent_link *link = &b->links[l];
-		struct mlx5_write write;
+	return __shfl_sync(ALL_LANES, v, lane);
+}
 
-		/* Under full load polling never finds the rings empty, and never reads a
-		 * completion. */
-		reap_completion(b, link);
-		if (link->dead || mlx5_room(&link->queue) == 0)
-			continue;
-		write = agent_heartbeat(link, t->n + b->carried.unread);
-		mlx5_wqe_build(&link->queue, 0, &write);
-		mlx5_ring(&link->queue, 1);
+/* Give each lane the descriptor of its own, of those that four lanes each have <seen>: its first
+ * half and its mark. */
+static __device__ uint64_t own_descriptor(const struct bytes16 seen[WINDOWS],
+					  struct bytes16 half[2], uint32_t *sent_us)
+{
+	uint32_t from = threadIdx.x % DESCRIPTORS_PER_POLL * QUARTERS;
+	uint64_t mark = 0;
+
+#pragma unroll
+	for (uint32_t w = 0; w < WINDOWS; w++) {
+		struct bytes16 first = {from_lane(seen[w].low, from),
+					from_lane(seen[w].high, from)};
+		struct bytes16 second = {from_lane(seen[w].low, from + 1),
+					 from_lane(seen[w].high, from + 1)};
+		struct bytes16 third = {0, from_lane(seen[w].high, from + 2)};
+		uint64_t last = from_lane(seen[w].high, from + QUARTERS - 1);
+
+		if (w == threadIdx.x / DESCRIPTORS_PER_POLL) {
+			half[0] = first;
+			half[1] = second;
+			*sent_us = stamp_of(third);
+			mark = last;
+		}
 	}
-	if (threadIdx.x == 0) {
-		b->carried.next_heartbeat = now + g->heartbeat_ns;
-		b->carried.stats.heartbeats++;
-	}
-	publish_stats(g, b);
+	return mark;
+}
+
+/* Make request <r> of a lane's own descriptor. False when it has no valid slot. */
+static __device__ bool own_request(const struct gpu_loop *g, const struct poll_lane *p,
+				   const struct bytes16 half[2], uint64_t mark, uint64_t now,
+				   struct gpu_request *r)
+{
+	r->sequence = mark;
+	r->seen_ns = now;
+	r->link = p->link_number;
+	parse_descriptor(g, p->link, half[0], half[1], r);
+	if (r->status != RING_OK) /* as make_request() does */
+		reread_descriptor(g, p->link, r);
+	return r->slot != GPU_NO_SLOT;
+}
+
+/*
+ * Warp 0, as poll_descriptors(), where the last batch was large: WINDOWS times as many descriptors
+ * cross the bus together, and each lane takes one. No request is announced: there are too many for
+ * the shortcuts. Returns POLL_*, and the host's stop word in the upper half.
+ */
+static __device__ uint64_t poll_wide(const struct gpu_loop *g, struct block0 *b, struct turn *t,
+				     uint32_t base, uint32_t shift, uint64_t now, bool may_wait)
+{
+	struct poll_lane quarter = poll_lane_of(g, b, base, shift), p;
+	struct bytes16 seen[WINDOWS], half[2];
+	uint32_t there, takers, before, stop, sent_us = 0;
+	struct gpu_request r = {};
+	struct completion next;
+	bool mine, good = false;
+	uint64_t mark;
+
+	stop = relaxed_sys(&g->shared->stop);
+	next = load_completion(quarter.link, true);
+#pragma unroll
+	for (uint32_t w = 0; w < WINDOWS; w++)
+		seen[w] = relaxed_quarter(
+			descriptor_at(quarter.link,
+				      quarter.link->position + (w << shift) + quarter.offset),
+			quarter.part);
+	fence_acquire_sys();
+	p = wide_lane_of(g, b, base, shift);
+	mark = own_descriptor(seen, half, &sent_us);
+	mine = p.has_link && p.offset < p.link->slot_count &&
+	       mark == p.link->position + p.offset + 1;
+	there = __ballot_sync(ALL_LANES, mine);
+	if (there == 0)
+		return (uint64_t)stop << 32;
+	if (may_wait && !t->first.announced)
+		announce_none(t);
+	/* The other warps read no completion any more. Under load no look finds the rings empty. */
+	if (may_wait && quarter.has_link && quarter.offset == 0 && quarter.part == 0)
+		take_loaded(b, quarter.link, &next);
+	/* Up to the first missing mark, and while the batch has room. */
+	mine = mine && (~there & p.link_lanes & p.lower_lanes) == 0;
+	takers = __ballot_sync(ALL_LANES, mine);
+	before = takers & p.lower_lanes;
+	mine = mine && t->n + __popc(before) < g->max_batch &&
+	       p.link->built + __popc(before & p.link_lanes) < p.link->slot_count;
+	takers = __ballot_sync(ALL_LANES, mine);
+	/* The last request of the link that is taken has waited least. */
+	if (mine && (takers & p.link_lanes & ~p.lower_lanes) == 1u << threadIdx.x)
+		ring_clock_note(&p.link->clock, sent_us, now / 1000, most_us(b, now));
 	__syncwarp();
+	if (mine) {
+		r.waited_us = ring_clock_waited(&p.link->clock, sent_us, now / 1000,
+						most_us(b, now));
+		good = own_request(g, &p, half, mark, now, &r);
+	}
+	add_requests(b, t, &p, &r, takers, good);
+	mine = p.has_link && (there & p.link_lanes) == p.link_lanes;
+	return (uint64_t)stop << 32 | (__any_sync(ALL_LANES, mine) ? POLL_MORE : 0) |
+	       poll_left(there, __popc(takers));
 }
 
 /* Requests that wait in the rings, as far as the poll knows: it has <taken> of the <unread> known
@@ -410,26 +564,85 @@ static __device__ uint32_t poll_shift(const struct gpu_loop *g)
 	return shift;
 }
 
+/* True when the batch is complete: it is full, or its first request has waited for
+ * batch_timeout_ns by <now>, and there is no <more> to take. */
+static __device__ bool is_batch(const struct gpu_loop *g, const struct turn *t, bool more,
+				uint64_t now, bool may_wait)
+{
+	return t->n == g->max_batch ||
+	       (t->n > 0 && !more &&
+		(!may_wait || now - t->request[0].seen_ns >= g->batch_timeout_ns));
+}
+
+/* Warp 0, before it polls: look with poll_wide() as long as that finds many. Leaves in <t> what the
+ * last look has found. True when the batch is complete, or the host said stop. Not inlined: it
+ * would take registers from what a request that comes alone waits for. */
+static __device__ __noinline__ bool look_wide(const struct gpu_loop *g, struct block0 *b,
+					      struct turn *t, uint32_t shift, bool may_wait)
+{
+	uint32_t before, missed, left, stop = 0;
+	uint64_t now, both;
+	bool done, more;
+
+	do {
+		before = t->n;
+		now = __shfl_sync(ALL_LANES, globaltimer_ns(), 0);
+		if (may_wait && now >= b->carried.next_heartbeat && may_post(t))
+			post_heartbeats(g, b, t, now);
+		missed = left = 0;
+		for (uint32_t base = 0; base < g->n_links; base += DESCRIPTORS_PER_POLL >> shift) {
+			both = poll_wide(g, b, t, base, shift, now, may_wait);
+			missed |= (uint32_t)both & (POLL_MORE | POLL_LEFT);
+			left += (uint32_t)both >> POLL_SHIFT;
+			stop = both >> 32;
+		}
+		more = missed & POLL_MORE && t->n > before;
+		done = is_batch(g, t, more, now, may_wait) ||
+		       (may_wait && __any_sync(ALL_LANES, stop));
+	} while (more && !done);
+	__syncwarp();
+	if (threadIdx.x == 0)
+		t->wide = (struct wide_look){now, missed, left, stop};
+	__syncwarp();
+	return done;
+}
+
 /* Warp 0: poll until there is a batch: it is full, or its first request has waited for
  * batch_timeout_ns. Unless it <may_wait>, take what is there. Returns true when some request may
  * have waited longer than CANCEL_AGE_NS. */
 static __device__ bool poll_until_batch(const struct gpu_loop *g, struct block0 *b, struct turn *t,
 					bool may_wait)
 {
-	uint32_t shift = poll_shift(g), stop = 0, missed, left, result, first = t->n;
-	uint64_t last_poll = b->carried.last_poll, now;
-	bool more, seen_empty = false;
+	uint32_t shift = poll_shift(g), stop = 0, missed = 0, left = 0, result, first = t->n;
+	uint64_t last_poll = b->carried.last_poll, next_ask = b->carried.next_ask, now = 0;
+	bool always_asks = !b->links[0].memory_on_gpu, asks_host, more, seen_empty = false,
+	     done = false;
 
-	for (;;) {
+	if (__any_sync(ALL_LANES, b->carried.wide != 0)) {
+		done = look_wide(g, b, t, shift, may_wait);
+		now = t->wide.now;
+		missed = t->wide.missed;
+		left = t->wide.left;
+		if (may_wait && t->wide.stop != 0) {
+			if (threadIdx.x == 0)
+				t->stopped = true;
+			return false;
+		}
+	}
+	while (!done) {
 		uint32_t before = t->n;
 
 		/* All lanes use the same time. */
 		now = __shfl_sync(ALL_LANES, globaltimer_ns(), 0);
-		if (may_wait && now >= b->carried.next_heartbeat)
+		if (may_wait && now >= b->carried.next_heartbeat && may_post(t))
 			post_heartbeats(g, b, t, now);
+		/* A stage, which may not wait, leaves the question to the turn: it ignores stops. */
+		asks_host = always_asks || (may_wait && now >= next_ask);
+		next_ask = asks_host ? now + ASK_HOST_NS : next_ask;
 		missed = left = 0;
 		for (uint32_t base = 0; base < g->n_links; base += DESCRIPTORS_PER_POLL >> shift) {
-			result = poll_descriptors(g, b, t, base, shift, now, &stop, may_wait);
+			result = poll_descriptors(g, b, t, base, shift, now, &stop, may_wait,
+						  asks_host);
 			missed |= result & (POLL_MORE | POLL_LEFT);
 			left += result >> POLL_SHIFT;
 		}
@@ -444,90 +657,30 @@ static __device__ bool poll_until_batch(const struct gpu_loop *g, struct block0 
 		if (t->n == g->max_batch)
 			break;
 		if (t->n == 0) {
-			if (!seen_empty) {
+			if (!seen_empty && may_post(t)) {
 				publish_stats(g, b);
 				if (threadIdx.x == 0)
 					b->carried.unread = 0;
+				seen_empty = true;
 			}
-			seen_empty = true;
 			last_poll = now;
 			if (!may_wait)
 				break;
 		}
-		if (t->n > 0 && !more &&
-		    (!may_wait || now - t->request[0].seen_ns >= g->batch_timeout_ns))
-			break;
+		done = is_batch(g, t, more, now, may_wait);
 	}
 	__syncwarp();
 	/* A request that comes now was not there at <last_poll>, unless a poll left some behind. */
 	if (threadIdx.x == 0) {
 		b->carried.last_poll = missed == 0 ? now : last_poll;
+		b->carried.next_ask = next_ask;
+		b->carried.wide = t->n - first > DESCRIPTORS_PER_POLL;
 		t->left_some = missed != 0;
 		b->carried.unread = unread_left(b->carried.unread, t->n - first, missed, left);
 		if (t->n > 0 && now + CHOICE_NS - t->request[0].seen_ns > t->soonest_us * 1000ull)
 			t->needs_recheck = true;
 	}
 	return now - last_poll > CANCEL_AGE_NS;
-}
-
-static __device__ bool is_expired(const struct gpu_request *r)
-{
-	return r->deadline_us != 0 && globaltimer_ns() - r->seen_ns + r->waited_us * 1000ull >
-					      r->deadline_us * 1000ull;
-}
-
-/* Check that the client is still there and that the deadline has not passed. A request that may
- * have waited is read again, after its mark. */
-static __device__ void recheck(const struct gpu_loop *g, const struct block0 *b,
-			       struct gpu_request *r, bool aged)
-{
-	const struct agent_link *link = &b->links[r->link];
-	uint32_t slot = r->slot;
-	uint64_t cancelled;
-
-	if (aged) {
-		cancelled = relaxed_sys(&link->cancels[slot]);
-		reread_descriptor(g, link, r);
-		if (r->slot != slot && r->slot != GPU_NO_SLOT)
-			cancelled = relaxed_sys(&link->cancels[r->slot]);
-		if (r->status == RING_OK && cancelled == r->sequence)
-			r->status = RING_CANCELLED;
-	}
-	if (r->status != RING_OK || !is_expired(r))
-		return;
-	/* Half of the descriptor may have been old: read it again before the request counts as
-	 * expired. */
-	if (!aged)
-		reread_descriptor(g, link, r);
-	if (r->status == RING_OK && is_expired(r))
-		r->status = RING_EXPIRED;
-}
-
-/* Warp 0: number the rows of the requests that run; the others get none. */
-static __device__ void choose_rows(const struct gpu_loop *g, const struct block0 *b, struct turn *t,
-				   bool aged)
-{
-	uint32_t lane = threadIdx.x, rows = 0, crc = 0;
-
-	for (uint32_t first = 0; first < t->n; first += WARP) {
-		uint32_t i = first + lane, runs;
-		struct gpu_request *r = &t->request[i < t->n ? i : 0];
-		bool run = i < t->n && r->status == RING_OK;
-
-		if (run) {
-			recheck(g, b, r, aged);
-			run = r->status == RING_OK;
-		}
-		runs = __ballot_sync(ALL_LANES, run);
-		if (i < t->n)
-			r->row = run ? rows + __popc(runs & ((1u << lane) - 1)) : GPU_NO_ROW;
-		rows += __popc(runs);
-		crc |= __ballot_sync(ALL_LANES, run && r->flags & RING_HAS_CRC);
-	}
-	if (lane == 0) {
-		t->rows = rows;
-		t->any_crc = crc != 0;
-	}
 }
 
 /* Begin the batch with what the stage took while the last one ran. Deadlines may have passed since.

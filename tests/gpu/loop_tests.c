@@ -82,6 +82,11 @@ struct agent_loop_stats stats_of(struct rig *rig)
 	return stats;
 }
 
+bool with_rnic(void)
+{
+	return nic != NULL;
+}
+
 /* A link of the NIC that was asked for can be made. */
 static bool nic_works(void)
 {

@@ -23,6 +23,9 @@ extern int gpu; /* number of the device; -1: the CPU */
 extern unsigned int failures;
 extern const char *skipped; /* the reason why the current test cannot run */
 
+/* The queues are an RNIC's, and not in this process's memory. */
+bool with_rnic(void);
+
 struct loop_test {
 	const char *name;
 	void (*run)(struct rig *rig);

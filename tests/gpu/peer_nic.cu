@@ -348,6 +348,8 @@ static __device__ void inspect(struct block *b, const struct waiting *waiting)
 static __device__ void decide(struct block *b, const struct peer_load *load, uint32_t *free,
 			      struct waiting *waiting)
 {
+	uint64_t patience = load->patience_ms == 0 ? PATIENCE_NS : load->patience_ms * 1000000ull;
+
 	b->wrong = 0;
 	b->step = SKIP;
 	if (b->result.fault != PEER_FINE || b->result.answered == load->requests) {
@@ -359,7 +361,7 @@ static __device__ void decide(struct block *b, const struct peer_load *load, uin
 	} else {
 		b->producer = mlx5_bell_counter(acquire_8(b->link.doorbell));
 		/* Before the first bell the word is 0, and so is the first WQE's index. */
-		if (b->producer == b->link.next && now_ns() - b->last > PATIENCE_NS)
+		if (b->producer == b->link.next && now_ns() - b->last > patience)
 			fail(&b->result, PEER_SILENT, blockIdx.x, 0, b->link.position);
 	}
 }

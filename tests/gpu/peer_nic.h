@@ -77,6 +77,7 @@ struct peer_load {
 	uint32_t least, most; /* bytes of a request */
 	uint32_t cancel_each; /* every n-th is cancelled before its descriptor is there; 0: none */
 	uint32_t deadline_us;
+	uint32_t patience_ms; /* without a reply, until PEER_SILENT; 0: 10 s */
 	bool backwards; /* the descriptor first, then its payload: a NIC that keeps no order */
 };
 

@@ -8,8 +8,10 @@
  * --same: one GPU plays both, where there is no second one: that tests these tests, not the order
  * between devices. Exits with 77 where fewer than two GPUs have peer access.
  */
+#include <pthread.h>
 #include <string.h>
 
+#include "loop/cuda/gpu_pin.h"
 #include "loop_tests.h"
 #include "rig_peer.h"
 
@@ -230,6 +232,98 @@ static void drops_what_was_cancelled(struct rig *rig)
 	}
 }
 
+/* A NIC that goes on while the loop is stopped. */
+struct ongoing {
+	struct peer_link link;
+	struct peer_load load;
+	struct peer_result result;
+	char error[256];
+	int ret;
+};
+
+static struct agent_loop_stats stats_of_loop(const struct rig *rig)
+{
+	struct agent_loop_stats stats;
+
+	rig->ops->stats(rig->loop, &stats);
+	return stats;
+}
+
+static void *go_on(void *argument)
+{
+	struct ongoing *o = argument;
+
+	o->ret = peer_nic_load(nic, &o->link, 1, &o->load, &o->result, o->error, sizeof(o->error));
+	return NULL;
+}
+
+/* The loop unpins memory of the host when it ends, which the NIC's kernel reads on: pin it once more
+ * for that, or no longer. */
+static void hold(const struct rig *rig, bool pinned)
+{
+	const struct peer_link l = rig_peer_link(rig, 0);
+	const volatile void *const at[] = {
+		l.wqes,	   l.cqes,	l.doorbell,
+		l.cancels, l.payloads,	l.descriptors,
+		(const void *)(uintptr_t)l.replies};
+	size_t n = rig->link[0].memory.writable.on_gpu ? 3 : sizeof(at) / sizeof(at[0]);
+	void *seen;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!pinned)
+			gpu_unpin(at[i]);
+		else if (gpu_pin(at[i], 1, false, &seen) != cudaSuccess)
+			failures++;
+	}
+}
+
+/* A ring that is never empty, and large requests that are taken beside a running batch, hide no
+ * stop. */
+static void stops_under_load(struct rig *rig)
+{
+	for (size_t i = 0; i < sizeof(ring_places) / sizeof(ring_places[0]); i++) {
+		struct rig_params p = {.models = models_folder,
+				       .model = "echo",
+				       .arguments = "max_request=200000,kernel=1,batch_us=100",
+				       .max_batch = 4,
+				       .heartbeat_ms = 10,
+				       .links = 1,
+				       .slots = 16,
+				       .gpu = gpu,
+				       .nic = ring_places[i].nic};
+		struct ongoing o = {.load = {.requests = 1u << 30,
+					     .window = 16,
+					     .least = 100000,
+					     .most = 200000,
+					     .patience_ms = 500}};
+		char error[512] = "";
+		pthread_t thread;
+		uint64_t took;
+
+		REQUIRE(rig_start(rig, &p, error, sizeof(error)) == 0, "%s", error);
+		o.link = rig_peer_link(rig, 0);
+		hold(rig, true);
+		REQUIRE(pthread_create(&thread, NULL, go_on, &o) == 0, "no thread");
+		took = clock_now_ns();
+		while (stats_of_loop(rig).requests < 1000 && clock_now_ns() - took < PATIENCE)
+			;
+		took = clock_now_ns();
+		rig->ops->stop(rig->loop);
+		took = clock_now_ns() - took;
+		rig->loop = NULL;
+		pthread_join(thread, NULL);
+		hold(rig, false);
+		rig_stop(rig);
+		printf("       rings of the %s: %lu replies, stopped within %lu us\n",
+		       ring_places[i].name, (unsigned long)o.result.answered,
+		       (unsigned long)took / 1000);
+		REQUIRE(o.ret == 0 && o.result.fault == PEER_SILENT && o.result.answered >= 1000 &&
+				o.result.wrong_replies == 0,
+			"%s, fault %u, %lu wrong", o.error, o.result.fault,
+			(unsigned long)o.result.wrong_replies);
+	}
+}
+
 /* These tests do find payloads that are late. */
 static void notices_a_nic_without_order(struct rig *rig)
 {
@@ -259,6 +353,7 @@ static const struct loop_test tests[] = {
 	LOOP_TEST(takes_large_ones_while_a_batch_runs),
 	LOOP_TEST(reads_requests_where_they_lie),
 	LOOP_TEST(drops_what_was_cancelled),
+	LOOP_TEST(stops_under_load),
 	LOOP_TEST(notices_a_nic_without_order),
 };
 #define TESTS (sizeof(tests) / sizeof(tests[0]))

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A model for tests on GPUs that echoes, until it fails as a bug in a kernel would. Argument: FILE,AT. The
- * first process that finds FILE removes it, and its run number AT stores to an address that is none; every
- * other process echoes for ever.
+ * first process that finds FILE empty writes its number there, and its run number AT stores to an address
+ * that is none; every other process echoes for ever. (An agent's worker opens its model twice: first to see
+ * whether it has a CUDA side.)
  */
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "models/model.h"
@@ -35,6 +38,25 @@ static __global__ void trap_run(struct agent_model_gpu gpu, unsigned long long a
 		to[i] = from[i];
 }
 
+/* True in the one process that traps. */
+static bool is_chosen(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	char own[16], found[16] = "";
+	bool chosen;
+
+	if (fd < 0)
+		return false;
+	snprintf(own, sizeof(own), "%d", getpid());
+	flock(fd, LOCK_EX);
+	if (read(fd, found, sizeof(found) - 1) == 0)
+		chosen = write(fd, own, strlen(own)) == (ssize_t)strlen(own);
+	else
+		chosen = strcmp(found, own) == 0;
+	close(fd);
+	return chosen;
+}
+
 static int trap_open(const char *arguments, uint32_t max_batch, struct agent_model_shape *shape,
 		     void **state, char *error, size_t error_size)
 {
@@ -48,7 +70,7 @@ static int trap_open(const char *arguments, uint32_t max_batch, struct agent_mod
 		return -EINVAL;
 	}
 	snprintf(path, sizeof(path), "%.*s", (int)(comma - arguments), arguments);
-	if (unlink(path) == 0)
+	if (is_chosen(path))
 		trap->at = strtoull(comma + 1, NULL, 10);
 	shape->max_request = shape->max_reply = REQUEST_MAX;
 	shape->max_batch = max_batch;

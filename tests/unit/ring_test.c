@@ -305,3 +305,22 @@ Test(ring, a_clock_that_was_not_noted_for_months_is_noted_again)
 			      (unsigned long)days);
 	}
 }
+
+Test(ring, noting_a_request_tells_how_long_it_has_waited)
+{
+	static const uint64_t most[] = {0, 1, 500, 200000, 3000000000, UINT64_MAX};
+	struct ring_clock c = {0};
+	uint64_t random = 1, now = START;
+
+	for (unsigned int i = 0; i < 200000; i++) {
+		uint32_t sent, waited;
+
+		random = random * 6364136223846793005u + 1442695040888963407u;
+		now += random >> 33 & (i % 64 == 0 ? 0x3fffff : 0x3ff);
+		/* Up to 8 s old, and no stamp now and then. */
+		sent = i % 16 == 0 ? 0
+				   : (uint32_t)now - (uint32_t)(random >> 40 & 0x7fffff >> i % 20);
+		waited = ring_clock_note(&c, sent, now, most[i % 6]);
+		cr_assert_eq(waited, ring_clock_waited(&c, sent, now, most[i % 6]), "%u", i);
+	}
+}

@@ -186,16 +186,24 @@ MLX5_FN void mlx5_doorbell_store(volatile uint64_t *doorbell, uint64_t value)
 #endif
 }
 
-/* Read the owner bit before the rest of the CQE, which is valid only after it. */
-MLX5_FN uint8_t mlx5_owner_before_cqe(const volatile uint8_t *op_own)
+/*
+ * The last word of a CQE: its counter, signature and owner. On a host the owner is read before the
+ * counter, which is valid only after it; a GPU reads both with one load, as each crosses the bus.
+ */
+MLX5_FN uint32_t mlx5_cqe_tail(const volatile struct mlx5_cqe *cqe)
 {
 #ifdef __CUDA_ARCH__
-	uint32_t value;
+	uint32_t tail;
 
-	asm volatile("ld.acquire.sys.global.u8 %0, [%1];" : "=r"(value) : "l"(op_own) : "memory");
-	return (uint8_t)value;
+	asm volatile("ld.acquire.sys.global.u32 %0, [%1];"
+		     : "=r"(tail)
+		     : "l"(&cqe->wqe_counter)
+		     : "memory");
+	return tail;
 #else
-	return __atomic_load_n(op_own, __ATOMIC_ACQUIRE);
+	uint8_t op_own = __atomic_load_n(&cqe->op_own, __ATOMIC_ACQUIRE);
+
+	return cqe->wqe_counter | (uint32_t)op_own << 24;
 #endif
 }
 
@@ -285,20 +293,34 @@ MLX5_FN void mlx5_ring(struct mlx5_queue *q, uint32_t n)
 	mlx5_doorbell_store(q->doorbell, value);
 }
 
-/* True when <op_own>, the last byte of the next CQE, says that the CQE is new. */
-MLX5_FN bool mlx5_cqe_new(const struct mlx5_queue *q, uint8_t op_own)
+/* True when <tail>, the last word of the next CQE, says that the CQE is new. */
+MLX5_FN bool mlx5_cqe_new(const struct mlx5_queue *q, uint32_t tail)
 {
+	uint8_t op_own = (uint8_t)(tail >> 24);
+
 	return op_own >> 4 != MLX5_POST_CQE_INVALID &&
 	       (op_own & 1) == ((q->cq_index & q->cqe_count) != 0);
 }
 
-/* Address of the next CQE's last byte. */
-MLX5_FN const volatile uint8_t *mlx5_cqe_next(const struct mlx5_queue *q)
+MLX5_FN const volatile struct mlx5_cqe *mlx5_cqe_next(const struct mlx5_queue *q)
 {
-	return &q->cqes[q->cq_index & (q->cqe_count - 1)].op_own;
+	return &q->cqes[q->cq_index & (q->cqe_count - 1)];
 }
 
 enum mlx5_poll { MLX5_POLL_EMPTY, MLX5_POLL_DONE, MLX5_POLL_ERROR };
+
+/* Consume the next CQE, whose last word is <tail>, and which is new. Results as mlx5_cq_poll(). */
+MLX5_FN enum mlx5_poll mlx5_cq_consume(struct mlx5_queue *q, uint32_t tail)
+{
+	uint16_t counter = (uint16_t)((tail & 0xff) << 8 | (tail >> 8 & 0xff));
+
+	q->consumer = (uint16_t)(counter + 1);
+	/* The NIC may overwrite the CQE from here on. */
+	q->cq_index++;
+	if (q->cq_record != NULL)
+		*q->cq_record = mlx5_be32(q->cq_index & 0xffffff);
+	return tail >> 28 == MLX5_POST_CQE_ERROR ? MLX5_POLL_ERROR : MLX5_POLL_DONE;
+}
 
 /*
  * Read one CQE. MLX5_POLL_DONE: its WQE and all before it are complete. MLX5_POLL_ERROR: the queue
@@ -306,22 +328,14 @@ enum mlx5_poll { MLX5_POLL_EMPTY, MLX5_POLL_DONE, MLX5_POLL_ERROR };
  */
 MLX5_FN enum mlx5_poll mlx5_cq_poll(struct mlx5_queue *q, uint8_t *syndrome)
 {
-	const volatile struct mlx5_cqe *cqe = &q->cqes[q->cq_index & (q->cqe_count - 1)];
-	uint8_t op_own = mlx5_owner_before_cqe(&cqe->op_own);
-	uint16_t counter;
+	const volatile struct mlx5_cqe *cqe = mlx5_cqe_next(q);
+	uint32_t tail = mlx5_cqe_tail(cqe);
 
-	if (!mlx5_cqe_new(q, op_own))
+	if (!mlx5_cqe_new(q, tail))
 		return MLX5_POLL_EMPTY;
-	counter = cqe->wqe_counter;
-	counter = (uint16_t)(counter << 8 | counter >> 8);
-	q->consumer = (uint16_t)(counter + 1);
-	if (op_own >> 4 == MLX5_POST_CQE_ERROR && syndrome != NULL)
+	if (tail >> 28 == MLX5_POST_CQE_ERROR && syndrome != NULL)
 		*syndrome = cqe->syndrome;
-	/* The NIC may overwrite the CQE from here on. */
-	q->cq_index++;
-	if (q->cq_record != NULL)
-		*q->cq_record = mlx5_be32(q->cq_index & 0xffffff);
-	return op_own >> 4 == MLX5_POST_CQE_ERROR ? MLX5_POLL_ERROR : MLX5_POLL_DONE;
+	return mlx5_cq_consume(q, tail);
 }
 
 #endif

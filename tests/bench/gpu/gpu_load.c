@@ -10,7 +10,12 @@
 #define DEADLINE_US 1000000
 #define CLASSES     64
 
-static const struct ring_descriptor fields = {.deadline_us = DEADLINE_US};
+/* A load balancer writes a deadline beside each request, and its clock, read once per burst. */
+static struct ring_descriptor fields_at(uint64_t now_ns)
+{
+	return (struct ring_descriptor){.deadline_us = DEADLINE_US,
+					.sent_us = (uint32_t)(now_ns / 1000) | 1};
+}
 
 static int compare(const void *a, const void *b)
 {
@@ -44,9 +49,11 @@ static void fill(struct rig *rig, uint32_t link, uint32_t slot, const struct gpu
 /* Sends a request and waits for its reply. Returns microseconds, or -1. */
 static double ask(struct rig *rig, const struct gpu_load *load, uint32_t slot, struct rig_reply *r)
 {
+	struct ring_descriptor fields;
 	uint64_t start, now;
 
 	fill(rig, 0, slot, load);
+	fields = fields_at(clock_now_ns());
 	start = clock_now_ns();
 	rig_submit(rig, 0, slot, load->length, &fields);
 	do {
@@ -139,6 +146,7 @@ double gpu_load_throughput(struct rig *rig, const struct gpu_load *load, uint32_
 {
 	uint64_t start = clock_now_ns(), end = start + seconds * 1e9, last = start, now = start;
 	uint64_t sent = 0, answered = 0;
+	struct ring_descriptor fields = fields_at(start);
 	uint32_t per_link = window / rig->n_links;
 	struct rig_reply r;
 
@@ -155,6 +163,7 @@ double gpu_load_throughput(struct rig *rig, const struct gpu_load *load, uint32_
 				last = clock_now_ns();
 				if (last >= end)
 					continue;
+				fields = fields_at(last);
 				if (!load->filled_once)
 					fill(rig, l, r.slot, load);
 				rig_submit(rig, l, r.slot, load->length, &fields);
