@@ -570,6 +570,7 @@ WALK(replies_that_are_written_have_their_turns)
 			most = RTE_MAX(most, waited);
 	}
 	walk_expect(most < RTE_DIM(p), "it waited for %u turns", most);
+	walk_expect(edge_deadline(w->lb->lcore[0]) > w->lb->lcore[0]->now, "there is more to do");
 	for (unsigned int i = 0; i < RTE_DIM(p); i++)
 		peer_forget(p[i]);
 	destroy_walk(w);
