@@ -606,6 +606,8 @@ unsigned int edge_transmit(struct lcore *lc)
 	e->goes_on = false;
 	if (unlikely(e->n_graves > 0))
 		edge_free_buried(e, CONNECTIONS_BURIED);
+	if (unlikely(e->tls != NULL))
+		edge_tls_write_on(e);
 	if (unlikely(!STAILQ_EMPTY(&e->due_more)))
 		connections_go_on(e);
 	/* Those that cannot send all join the list again. */

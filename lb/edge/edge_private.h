@@ -908,6 +908,8 @@ void edge_tls_read_on(struct edge *e, struct edge_connection *c);
 /* Those that have to go on do; what came back from the helper is taken. Returns how many of both.
  */
 unsigned int edge_tls_resume(struct edge *e);
+/* Those that wait with something to write do that before all others. */
+void edge_tls_write_on(struct edge *e);
 /* Once per ms: handshakes that take too long end. */
 void edge_tls_housekeeping(struct edge *e);
 /* A turn is over: as much may be read and written in the next one. */

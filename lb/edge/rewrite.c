@@ -274,7 +274,8 @@ void edge_rewrite_end_turn(struct edge *e)
 {
 	e->text_waited = false;
 	e->text_short = e->kserve->text_left <= 0 || e->text_whole;
-	e->text_owed |= e->text_whole;
+	/* Those that wait may have ended meanwhile. */
+	e->text_owed = (e->text_owed || e->text_whole) && !TAILQ_EMPTY(&e->turns);
 	e->text_whole = false;
 	e->text_used = e->text_short;
 	/* Those whose segments come then have none before those that wait. */

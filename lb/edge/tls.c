@@ -20,7 +20,7 @@
 /* Connections that go on in a turn, those that are looked at for what they have to write, and jobs
  * that are taken back: with certificates to be sent, and some KiB to be read. */
 #define TLS_VISITS    64
-#define TLS_WRITERS   16
+#define TLS_WRITERS   64
 #define TLS_JOBS_TURN 8
 /* Work of a job that comes back. */
 #define TLS_JOB_WORK 128
@@ -37,9 +37,22 @@ _Static_assert(sizeof(struct edge_tls) <= LB_TLS_BUSY_BYTES, "memory.c counts it
 /* <due>: there was too little time to write. */
 static void tls_begin_turn(struct edge *e, bool due)
 {
-	e->tls->left = TLS_READS;
-	e->tls->left_out = due ? TLS_WRITES_DUE : TLS_WRITES;
-	e->tls->leaves = EDGE_WORK_LEAST + (due ? e->tls->left_out - TLS_READS : 0);
+	struct edge_tls_room *room = e->tls;
+
+	room->kept = room->away > 0 || !TAILQ_EMPTY(&room->ready) ? TLS_READS : 0;
+	room->left = TLS_READS - room->kept;
+	room->left_out = due ? TLS_WRITES_DUE : TLS_WRITES;
+	room->leaves = EDGE_WORK_LEAST + room->kept + (due ? room->left_out - TLS_READS : 0);
+}
+
+/* All segments of the turn were looked at. */
+static void tls_give_kept(struct edge_tls_room *room)
+{
+	if (room->kept == 0)
+		return;
+	room->left = room->kept;
+	room->leaves -= room->kept;
+	room->kept = 0;
 }
 
 int edge_tls_init(struct edge *e)
@@ -484,22 +497,15 @@ static void tls_came_back(struct edge *e, struct tls_job *job)
 /* --- turns -------------------------------------------------------------------------------------
  */
 
-/* There is no time to read: those that have something to write do that at the end of the turn. */
-static unsigned int tls_touch_writers(struct edge *e)
+/* It reads, and keeps its place among those that have something to write. */
+static void tls_visit(struct edge *e, struct edge_tls *t)
 {
-	struct edge_tls *last = TAILQ_LAST(&e->tls->ready, edge_tls_list), *t, *next;
-	unsigned int n = 0;
+	struct edge_connection *c = t->busy->connection;
 
-	for (t = TAILQ_FIRST(&e->tls->ready); t != NULL && n < TLS_WRITERS; t = next) {
-		next = t == last ? NULL : TAILQ_NEXT(t, ready);
-		n++;
-		if (t->plain == NULL)
-			continue;
-		tls_unlist(e, t);
+	tls_unlist(e, t);
+	edge_progress(e, c);
+	if (c->busy != NULL && t->plain != NULL)
 		edge_tls_enlist(e, t);
-		edge_touch(e, t->busy->connection);
-	}
-	return n;
 }
 
 unsigned int edge_tls_resume(struct edge *e)
@@ -509,6 +515,7 @@ unsigned int edge_tls_resume(struct edge *e)
 	struct tls_job *job;
 	unsigned int n = 0;
 
+	tls_give_kept(room);
 	for (unsigned int left = TLS_JOBS_TURN; left > 0 && room->away > 0 && edge_tls_may_read(e);
 	     left--) {
 		job = e->lc->burst.n < LB_BURST - 1 ? tls_take(room->line) : NULL;
@@ -520,17 +527,37 @@ unsigned int edge_tls_resume(struct edge *e)
 		n++;
 	}
 	for (unsigned int left = TLS_VISITS; t != last && left > 0; left--, n++) {
-		if (!edge_tls_may_read(e))
-			return n + tls_touch_writers(e);
-		if (e->lc->burst.n >= LB_BURST - 1)
+		if (!edge_tls_may_read(e) || e->lc->burst.n >= LB_BURST - 1)
 			return n;
 		t = TAILQ_FIRST(&room->ready);
 		if (t == NULL)
 			return n;
-		tls_unlist(e, t);
-		edge_progress(e, t->busy->connection);
+		tls_visit(e, t);
 	}
 	return n;
+}
+
+void edge_tls_write_on(struct edge *e)
+{
+	struct edge_tls *last = TAILQ_LAST(&e->tls->ready, edge_tls_list), *next, *t;
+	unsigned int left = TLS_WRITERS;
+
+	for (t = TAILQ_FIRST(&e->tls->ready); t != NULL && left > 0; t = next, left--) {
+		struct edge_connection *c = t->busy->connection;
+
+		next = t == last ? NULL : TAILQ_NEXT(t, ready);
+		if (t->plain == NULL)
+			continue;
+		if (!edge_tls_may_write(e))
+			return;
+		/* If there is too little time for all of it, it is the last one then. */
+		tls_unlist(e, t);
+		edge_select(e, c->service);
+		edge_tls_write(e, c);
+		edge_touch(e, c);
+		if (!c->closing && !t->away && !edge_tls_is_read(t->busy))
+			edge_tls_enlist(e, t);
+	}
 }
 
 void edge_tls_end_turn(struct edge *e)

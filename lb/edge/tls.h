@@ -49,8 +49,9 @@ struct edge_tls_room {
 	uint32_t away;          /* jobs at the helper */
 	uint32_t n_opening;     /* handshakes that are not over */
 	/* work of this turn that is kept for reading records, and for writing them; as in
-	 * edge_may_work(), but reading takes what is above <leaves> of the rest */
-	int32_t left, left_out, leaves;
+	 * edge_may_work(), but reading takes what is above <leaves> of the rest. Of that, segments
+	 * that come leave <kept> to connections that wait. */
+	int32_t left, left_out, leaves, kept;
 	bool short_of_time; /* the turn before was too short */
 	struct tls_counters counters;
 };

@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 
 #include "edge/edge.h"
+#include "edge/edge_private.h"
 #include "edge/view.h"
 
 #include "lb.h"
@@ -2410,6 +2411,65 @@ WALK(long_replies_share_a_part_of_each_turn)
 		walk_need(turns++ < 100, "%u are not over", left);
 	} while (left > 0);
 	walk_expect_no_drops(w);
+	walk_destroy(w);
+}
+
+/* Long replies have begun, and their clients have not acknowledged what came. */
+static struct walk *begin_long_replies(struct raw *r, unsigned int n)
+{
+	struct walk *w = create_large("", "buffer_mb: 16, window: 256KiB");
+
+	walk_worker(w, &(struct walk_worker_params){
+			       .slots = 64,
+			       .max_request = 65536,
+			       .max_reply = 65536,
+			       .room = (n + 1) * 32768,
+		       });
+	for (unsigned int i = 0; i < n; i++)
+		raw_open(&r[i], w, FIRST_PORT + i);
+	walk_forget(w, 0);
+	for (unsigned int i = 0; i < n; i++) {
+		raw_part(&r[i], LONG_SIZE, 0, LONG_SIZE);
+		walk_pass(w, 5);
+		take_long(w, r);
+	}
+	return w;
+}
+
+static struct edge_connection *connection_of(const struct walk *w, const struct raw *r)
+{
+	struct edge *e = w->lb->lcore[0]->edge;
+
+	for (uint32_t i = 1; i <= e->connections; i++)
+		if (e->connection[i].handle != 0 &&
+		    edge_flow(e, &e->connection[i])->client_port == htons(r->port))
+			return &e->connection[i];
+	walk_need(false, "no connection");
+	return NULL;
+}
+
+/* It owes an acknowledgement, too, and a connection has two segments then: its reset and that. It
+ * is gone, and has no part in later turns. */
+WALK(a_connection_that_is_reset_behind_long_replies_is_gone)
+{
+	struct raw r[LONG_REPLIES + 1];
+	struct walk *w = begin_long_replies(r, 6);
+	struct edge *e = w->lb->lcore[0]->edge;
+	uint32_t half = 1000;
+
+	for (unsigned int i = 0; i < 5; i++)
+		raw_put(&r[i], TCP_BIT_ACK, NULL, 0);
+	raw_put(&r[5], TCP_BIT_ACK | TCP_BIT_PSH, &half, 4);
+	tcp_abort(&connection_of(w, &r[5])->tcp);
+	walk_turn(w);
+	while (take_long(w, r) > 0) {
+		for (unsigned int i = 0; i < 5; i++)
+			raw_put(&r[i], TCP_BIT_ACK, NULL, 0);
+		walk_pass(w, 5);
+	}
+	walk_expect_eq(e->n_open, 5);
+	walk_expect_eq(e->n_open + e->n_free, e->connections);
+	walk_expect_eq(edge_held_packets(w->lb->lcore[0]), 0);
 	walk_destroy(w);
 }
 

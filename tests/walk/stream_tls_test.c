@@ -533,6 +533,90 @@ WALK(a_turn_reads_few_of_many_small_records)
 	destroy_walk(w);
 }
 
+/* All clients acknowledge in each turn what came for them, so each has something to write in each:
+ * those that had no time for that in one turn are the first ones in the next. */
+WALK(replies_that_are_written_have_their_turns)
+{
+	struct walk *w = create_walk(", client_percent: 100");
+	struct peer *p[3];
+	uint32_t n, waited = 0, most = 0;
+
+	for (unsigned int i = 0; i < RTE_DIM(p); i++) {
+		p[i] = peer_meet(w, 2000 + i, TLS1_3_VERSION);
+		p[i]->tcp->window = 0;
+		for (unsigned int k = 0; k < 15; k++) {
+			ask(p[i], 15000);
+			peer_say(p[i]);
+			http_wait(p[i]->tcp);
+		}
+	}
+	walk_expect_eq(walk_stats(w).replies, 15 * RTE_DIM(p));
+	for (unsigned int i = 0; i < RTE_DIM(p); i++) {
+		struct edge_connection *c = peer_connection(w, p[i]);
+
+		p[i]->tcp->window = 65535;
+		/* As of clients in a fast network. */
+		c->tcp.mss = 1440;
+		c->tcp.cwnd = 1 << 20;
+	}
+	for (unsigned int turns = 0; turns < 40; turns++) {
+		n = p[2]->tcp->n;
+		for (unsigned int i = 0; i < RTE_DIM(p); i++)
+			http_acknowledge(p[i]->tcp);
+		walk_turn(w);
+		http_take_all(p[0]->tcp);
+		waited = p[2]->tcp->n > n ? 0 : waited + 1;
+		if (p[2]->tcp->n < 220000)
+			most = RTE_MAX(most, waited);
+	}
+	walk_expect(most < RTE_DIM(p), "it waited for %u turns", most);
+	walk_expect(edge_deadline(w->lb->lcore[0]) > w->lb->lcore[0]->now, "there is more to do");
+	for (unsigned int i = 0; i < RTE_DIM(p); i++)
+		peer_forget(p[i]);
+	destroy_walk(w);
+}
+
+/* Small records of many connections that come in each turn take no turn of one that waits. */
+WALK(records_that_come_in_each_turn_leave_time_to_read_for_others)
+{
+	enum { OTHERS = 24 };
+	struct walk *w = create_walk("");
+	struct peer *p[OTHERS], *last = peer_meet(w, 1999, TLS1_3_VERSION);
+	struct tls_session *forger[OTHERS], *its = peer_forger(w, last);
+	uint8_t request[104], record[256], big[4] = {0, 64, 0, 0};
+	uint64_t before = walk_stats(w).replies;
+	uint32_t n, turns = 0;
+
+	for (unsigned int i = 0; i < OTHERS; i++) {
+		p[i] = peer_meet(w, 2000 + i, TLS1_3_VERSION);
+		forger[i] = peer_forger(w, p[i]);
+		n = tls_write_small(forger[i], TLS_DATA, big, 4, record);
+		http_put(p[i]->tcp, record, n);
+		walk_turn(w);
+	}
+	write_request(request, 20);
+	for (; walk_stats(w).replies == before && turns < 200; turns++) {
+		for (unsigned int i = 0; i < OTHERS; i++) {
+			n = tls_write_small(forger[i], TLS_DATA, request, 1, record);
+			http_put(p[i]->tcp, record, n);
+		}
+		if (turns == 3) {
+			n = tls_write_small(its, TLS_DATA, request, 24, record);
+			http_put(last->tcp, record, n);
+		}
+		walk_turn(w);
+		http_take_all(last->tcp);
+	}
+	walk_expect(turns <= 20, "it waited for %u turns", turns);
+	for (unsigned int i = 0; i < OTHERS; i++) {
+		tls_session_free(forger[i]);
+		peer_forget(p[i]);
+	}
+	tls_session_free(its);
+	peer_forget(last);
+	destroy_walk(w);
+}
+
 /* --- keys that have encrypted much ---------------------------------------------------------------
  */
 

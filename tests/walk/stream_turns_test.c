@@ -138,3 +138,33 @@ WALK(a_large_batch_of_bytes_begins_in_a_turn_that_has_time_for_it)
 		expect_beginning(form, 3, EDGE_WORK / 2, false);
 	}
 }
+
+/* A batch waits for a turn that has time for it, and its client is gone before that turn comes: the
+ * turn has nothing to wait for, and the lcore may sleep. */
+WALK(a_batch_that_waits_for_a_whole_turn_and_ends_leaves_nothing_to_do)
+{
+	static char text[8000];
+	uint32_t n = write_http(text, BINARY, ROWS);
+	struct walk *w = walk_create(&of_bytes);
+	struct lcore *lc = w->lb->lcore[0];
+	struct edge *e = lc->edge;
+	struct http_client *c;
+
+	bytes_worker(w);
+	c = http_dial(w, 3000);
+	http_say(c, text, n - 1);
+	http_wait(c);
+	e->text_used = true;
+	e->kserve->text_left = EDGE_WORK / 2;
+	http_put(c, text + n - 1, 1);
+	c->acked = c->seq;
+	http_put_reset(c);
+	walk_turn(w);
+	walk_expect_eq(e->n_open, 0);
+	for (unsigned int i = 0; i < 10; i++)
+		walk_turn(w);
+	walk_expect(edge_deadline(lc) > lc->now, "the lcore does not sleep");
+	walk_expect_eq(e->kserve->text_left, EDGE_WORK);
+	http_forget(c);
+	walk_destroy(w);
+}
