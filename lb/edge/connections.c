@@ -565,7 +565,7 @@ static void connections_sent(struct edge *e, struct edge_connection *c)
 {
 	uint32_t ms;
 
-	if (c->tcp.state == TCP_CLOSED || c->tcp.state == TCP_TIME_WAIT)
+	if (edge_is_over(c))
 		return connections_bury(e, c);
 	connections_rest(e, c);
 	if (tcp_due(&c->tcp, &ms))

@@ -524,6 +524,12 @@ static inline void edge_touch(struct edge *e, struct edge_connection *c)
 	c->is_due = true;
 	STAILQ_INSERT_TAIL(&e->due, c, due);
 }
+/* TCP is done with it: it is buried when its turn to send comes, and joins no list any more. */
+static inline bool edge_is_over(const struct edge_connection *c)
+{
+	return c->tcp.state == TCP_CLOSED || c->tcp.state == TCP_TIME_WAIT;
+}
+
 /* Something of it is dropped, or it ends early. */
 static inline void edge_count_drop(const struct edge *e, const struct edge_connection *c,
 				   uint8_t reason)

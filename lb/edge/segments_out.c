@@ -265,8 +265,7 @@ bool edge_emit(struct edge *e, struct edge_connection *c, unsigned int *sent)
 			trace_connection(e->lc, c->handle, TRACE_RESET, 0, 0);
 		(*sent)++;
 	} while (!tcp_is_quiet(&c->tcp) && --left > 0);
-	/* One that was reset has ended, and is nowhere then. */
-	if (unlikely(left == 0) && c->tcp.state != TCP_CLOSED && c->tcp.state != TCP_TIME_WAIT) {
+	if (unlikely(left == 0) && !edge_is_over(c)) {
 		e->goes_on = true;
 		c->is_due = true;
 		STAILQ_INSERT_TAIL(&e->due_more, c, due);

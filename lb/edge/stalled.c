@@ -156,8 +156,10 @@ static void stalled_progress(struct edge *e, struct edge_connection *c, bool aga
 
 	if (b == NULL)
 		return;
-	if (unlikely(b->tls != NULL))
-		again ? edge_tls_read_on(e, c) : edge_tls_read(e, c);
+	if (unlikely(b->tls != NULL) && again)
+		edge_tls_read_on(e, c);
+	else if (unlikely(b->tls != NULL))
+		edge_tls_read(e, c);
 	stalled_read(e, c, again);
 	if (unlikely(b->placement.framing->emit != NULL)) {
 		edge_count_session(b);

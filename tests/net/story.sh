@@ -243,3 +243,13 @@ done
 trap story_end EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
+
+# certificate NAME: $dir/NAME.pem and NAME.key, signed by the authority of the story ($dir/ca.pem), for the services' address
+certificate() {
+    [ -f "$dir/ca.pem" ] ||
+        openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=authority -days 2 -keyout "$dir/ca.key" -out "$dir/ca.pem" 2>/dev/null
+    openssl req -newkey rsa:2048 -nodes -subj "/CN=$1" -keyout "$dir/$1.key" -out "$dir/$1.csr" 2>/dev/null
+    openssl x509 -req -in "$dir/$1.csr" -CA "$dir/ca.pem" -CAkey "$dir/ca.key" -CAcreateserial -days 2 \
+        -extfile <(echo "subjectAltName=IP:$vip") -out "$dir/$1.pem" 2>/dev/null
+    chmod 600 "$dir/$1.key"
+}

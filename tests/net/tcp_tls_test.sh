@@ -14,14 +14,6 @@ for address in 3 4; do
     ip -n "$tag-client" addr add "10.200.0.$address/24" dev c0
 done
 
-# certificate NAME: signed by the authority of the story, for the services' address
-certificate() {
-    openssl req -newkey rsa:2048 -nodes -subj "/CN=$1" -keyout "$dir/$1.key" -out "$dir/$1.csr" 2>/dev/null
-    openssl x509 -req -in "$dir/$1.csr" -CA "$dir/ca.pem" -CAkey "$dir/ca.key" -CAcreateserial -days 2 \
-        -extfile <(echo "subjectAltName=IP:$vip") -out "$dir/$1.pem" 2>/dev/null
-    chmod 600 "$dir/$1.key"
-}
-openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=authority -days 2 -keyout "$dir/ca.key" -out "$dir/ca.pem" 2>/dev/null
 certificate first
 certificate second
 cp "$dir/first.pem" "$dir/service.pem"

@@ -294,7 +294,7 @@ WALK(what_answers_ask_for_goes_on)
 	walk_destroy(w);
 }
 
-/* So many at once are no flood, and time allows as many again. */
+/* A client may send as many as the bound at once, and time allows it as many again. */
 WALK(some_frames_at_once_go_on)
 {
 	struct walk *w = walk_create(&params);

@@ -280,7 +280,7 @@ static void listen_to(struct tun_server *s, struct serving **at, const struct tc
 		v->iss = c.snd_una;
 		return take(s, at, h, payload, false);
 	}
-	if (s->cookies && tcp_cookie_may_come(&s->stack, &s->secret, ends, h))
+	if (tcp_cookie_may_come(&s->stack, &s->secret, ends, h))
 		return;
 	if (tcp_reset_for(h, &out))
 		transmit(s, ends, six, &out, NULL, 0);
