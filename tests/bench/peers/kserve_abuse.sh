@@ -89,7 +89,7 @@ for ((i = 11; i <= 15; i++)); do
     attackers+=" 10.200.0.$i"
 done
 head -c $((size * 64)) /dev/urandom >"$dir/rows"
-memif_up "${device}0,iface=clients$frames" "framing: kserve, max_request: 65536, max_reply: 65536" "lcores: [$lcore]
+memif_up "${device}0,iface=clients$frames" "framing: kserve, max_request: 65536, max_reply: 65536, queue: 8192" "lcores: [$lcore]
 flows: 65536
 memory: {hugepages: false, mb: 1024}" "$ahead" "taskset -c $workers $ahead" max_request=65536
 for ((round = 1; round <= rounds; round++)); do

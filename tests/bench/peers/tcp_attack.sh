@@ -21,7 +21,8 @@
 #
 # The load balancer's lcore has a CPU for itself. With four CPUs clients, attackers and worker have one each; with
 # fewer they share one, on which attackers run only when neither clients nor the worker want to: what they cost there is
-# no figure of the load balancer.
+# no figure of the load balancer. The kernel keeps 50 ms of each second there for attackers: the service's queue has room for what
+# clients send in that time.
 #
 # BUILD is the build directory. Root, for namespaces; two CPUs.
 set -euo pipefail
@@ -160,7 +161,7 @@ topology_up "attack$$" 1
 for ((i = 0; i < senders; i++)); do
     ip -n "$tag-client" addr add "10.200.1.$((i + 1))/32" dev c0
 done
-memif_up "${device}0,iface=clients$frames" "max_request: $large, max_reply: $large" "lcores: [$lcore]
+memif_up "${device}0,iface=clients$frames" "max_request: $large, max_reply: $large, queue: 8192" "lcores: [$lcore]
 flows: 262144
 memory: {hugepages: false, mb: 1536}" "$ahead" "taskset -c $worker_cpu $ahead" "max_request=$large"
 mac=$(ip netns exec "$tag-lb" cat /sys/class/net/clients/address)
