@@ -114,6 +114,22 @@ static const struct {
 	{FLOOR_OUT_BULK, "floor_out_bulk_us"},
 };
 #define FLOOR_BLOCKS 64
+/* Bytes of gpu_models.py's super-resolution: 224 x 224 to 672 x 672, float32. */
+#define SUPERRES_REQUEST (224 * 224 * 4)
+#define SUPERRES_REPLY   (672 * 672 * 4)
+#define SUPERRES_N       200
+
+static void measure_crossing(struct report *report, size_t crossing, uint32_t bytes,
+			     const char *name)
+{
+	char error[256] = "";
+	double us =
+		floor_copy_us(crossings[crossing].copy, bytes, FLOOR_BLOCKS, error, sizeof(error));
+
+	if (us < 0)
+		die(crossings[crossing].name, error);
+	report_add(report, us, "%s_%s", crossings[crossing].name, name);
+}
 
 static void measure_floor(struct report *report, const struct size *size)
 {
@@ -123,20 +139,29 @@ static void measure_floor(struct report *report, const struct size *size)
 	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
 		if (size->bytes > ways[i].most)
 			continue;
-		us = floor_us(ways[i].way, size->bytes, size->n, error, sizeof(error));
+		us = floor_us(ways[i].way, size->bytes, size->bytes, size->n, error, sizeof(error));
 		if (us < 0)
 			die(ways[i].name, error);
 		report_add(report, us, "%s_%s", ways[i].name, size->name);
 	}
-	for (size_t i = 0; i < sizeof(crossings) / sizeof(crossings[0]); i++) {
-		if (size->bytes < 262144)
-			continue;
-		us = floor_copy_us(crossings[i].copy, size->bytes, FLOOR_BLOCKS, error,
-				   sizeof(error));
-		if (us < 0)
-			die(crossings[i].name, error);
-		report_add(report, us, "%s_%s", crossings[i].name, size->name);
-	}
+	for (size_t i = 0; i < sizeof(crossings) / sizeof(crossings[0]); i++)
+		if (size->bytes >= 262144)
+			measure_crossing(report, i, size->bytes, size->name);
+}
+
+/* Time of requests and replies as long as super-resolution's; the model is one kernel here
+ * that copies as many bytes as a reply has. */
+static void measure_superres_floor(struct report *report)
+{
+	char error[256] = "";
+	double us = floor_us(FLOOR_KERNELS, SUPERRES_REQUEST, SUPERRES_REPLY, SUPERRES_N, error,
+			     sizeof(error));
+
+	if (us < 0)
+		die("floor of super-resolution", error);
+	report_add(report, us, "floor_p50_us_superres");
+	measure_crossing(report, 0, SUPERRES_REQUEST, "superres");
+	measure_crossing(report, 2, SUPERRES_REPLY, "superres");
 }
 
 /* The model's work on a request. */
@@ -265,6 +290,16 @@ static void measure_throughput(struct report *report, uint32_t batch, enum serve
 	report_add(report, 100 * cpu / seconds, "%sagent_cpu_percent", servers[server].prefix);
 	report_add(report, 1e6 * cpu / (rate * seconds / 1e3), "%scpu_us_per_1000_requests",
 		   servers[server].prefix);
+}
+
+/* The loop alone, to compare builds of it. */
+static void measure_loops(struct report *report)
+{
+	for (size_t i = 0; i < SIZES; i++)
+		for (enum work work = NOTHING; work <= WORK_IN_PLACE; work++)
+			measure_size(report, &sizes[i], LOOP, work);
+	measure_throughput(report, 1, LOOP);
+	measure_throughput(report, THROUGHPUT_BATCH, LOOP);
 }
 
 static void measure_mlp(struct report *report, enum server server)
@@ -409,7 +444,9 @@ int main(int argc, char **argv)
 
 	if (!bench_options_read(
 		    &o, argc, argv, "gpu",
-		    "some of post,floor,echo,throughput,mlp,hogged,bell,rings,posted,rnic,joules",
+		    "some of post,floor,echo,throughput,mlp,hogged,bell,rings,posted,rnic,joules, "
+		    "or "
+		    "loops",
 		    5))
 		return 2;
 	if (agent_gpus(why, sizeof(why)) == 0) {
@@ -423,6 +460,10 @@ int main(int argc, char **argv)
 			measure_post(&report);
 		for (size_t i = 0; wanted(&o, "floor") && i < SIZES; i++)
 			measure_floor(&report, &sizes[i]);
+		if (wanted(&o, "floor"))
+			measure_superres_floor(&report);
+		if (o.only != NULL && wanted(&o, "loops"))
+			measure_loops(&report);
 		for (size_t i = 0; wanted(&o, "echo") && i < SIZES; i++)
 			measure_shapes(&report, &sizes[i]);
 		for (enum server s = LOOP; wanted(&o, "mlp") && s <= COPIED; s++)

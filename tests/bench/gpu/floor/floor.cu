@@ -39,7 +39,8 @@ struct job {
 	uint8_t *input, *output; /* the GPU's */
 	struct flags *flags;
 	uint32_t *turn; /* the GPU's: requests answered */
-	uint32_t bytes;
+	uint32_t bytes;       /* of the request */
+	uint32_t reply_bytes; /* of the reply; the model's copy has as many */
 };
 
 static __device__ uint32_t acquire_sys(const uint32_t *at)
@@ -293,7 +294,7 @@ static __global__ void __launch_bounds__(BLOCK)
 	await_last();
 	n = *j.turn;
 	if (sends && n > 0) {
-		copy(j.reply, j.output, j.bytes, blockIdx.x, gridDim.x);
+		copy(j.reply, j.output, j.reply_bytes, blockIdx.x, gridDim.x);
 		await_blocks(&j.flags->arrived, n);
 		if (blockIdx.x == 0 && threadIdx.x == 0)
 			ring(j, n);
@@ -318,7 +319,7 @@ static __global__ void __launch_bounds__(BLOCK)
 	if (early)
 		launch_next();
 	await_last();
-	copy(j.output, j.input, j.bytes, blockIdx.x, gridDim.x);
+	copy(j.output, j.input, j.reply_bytes, blockIdx.x, gridDim.x);
 	if (blockIdx.x == 0 && threadIdx.x == 0)
 		++*j.turn;
 }
@@ -361,7 +362,8 @@ static cudaError_t record_graph(enum floor_way way, const struct job &j, cudaStr
 {
 	bool tail = way == FLOOR_TAIL || way == FLOOR_BOTH, head = way == FLOOR_BOTH;
 	bool place = way == FLOOR_IN_PLACE;
-	uint32_t blocks = j.bytes <= DEEP * BLOCK * UNIT ? 1 : BLOCKS;
+	uint32_t most = std::max(j.bytes, j.reply_bytes);
+	uint32_t blocks = most <= DEEP * BLOCK * UNIT ? 1 : BLOCKS;
 	cudaGraph_t graph = nullptr;
 	cudaError_t ret = cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed);
 
@@ -452,13 +454,14 @@ static cudaError_t start(enum floor_way way, const struct job &j, cudaStream_t s
 	return cudaGetLastError();
 }
 
-double floor_us(enum floor_way way, uint32_t bytes, uint32_t n, char *error, uint64_t size)
+double floor_us(enum floor_way way, uint32_t bytes, uint32_t reply_bytes, uint32_t n, char *error,
+		uint64_t size)
 {
 	cudaStream_t stream = nullptr;
 	cudaGraphExec_t exec = nullptr;
 	uint8_t *pinned = nullptr, *own = nullptr;
 	bool graph = way >= FLOOR_KERNELS;
-	uint32_t room = (bytes + 4095) / 4096 * 4096, times = 0;
+	uint32_t room = (std::max(bytes, reply_bytes) + 4095) / 4096 * 4096, times = 0;
 	struct job j = {};
 	double *took, us = -1;
 	cudaError_t ret;
@@ -486,6 +489,7 @@ double floor_us(enum floor_way way, uint32_t bytes, uint32_t n, char *error, uin
 		j.input = own + 4096;
 		j.output = own + 4096 + room;
 		j.bytes = bytes;
+		j.reply_bytes = reply_bytes;
 		ret = graph ? record_graph(way, j, stream, &exec) : start(way, j, stream);
 	}
 	for (uint32_t i = 0; graph && ret == cudaSuccess && i < n / TURNS + 1; i++)

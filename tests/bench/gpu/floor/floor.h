@@ -2,7 +2,7 @@
 /*
  * The hardware leaves a floor: the least that a request can take by each way of answering it,
  * without rings, batches, checks or models. A host thread writes a mark behind a request of <bytes>
- * in pinned memory, the GPU answers with as many bytes and a bell, also in pinned memory. Nothing
+ * in pinned memory, the GPU answers with <reply_bytes> and a bell, also in pinned memory. Nothing
  * is verified but that each answer came.
  */
 #ifndef BENCH_GPU_FLOOR_H
@@ -27,8 +27,10 @@ enum floor_way {
 	FLOOR_WAYS,
 };
 
-/* Median microseconds from the mark to the bell, 20 us between requests; < 0: <error>. */
-double floor_us(enum floor_way way, uint32_t bytes, uint32_t n, char *error, uint64_t size);
+/* Median microseconds from the mark to the bell, 20 us between requests; < 0: <error>. Only the
+ * three kernels of a graph know replies of other than <bytes>. */
+double floor_us(enum floor_way way, uint32_t bytes, uint32_t reply_bytes, uint32_t n, char *error,
+		uint64_t size);
 
 enum floor_copy {
 	FLOOR_IN,       /* host to GPU, by threads, four loads of 16 bytes in flight each */
