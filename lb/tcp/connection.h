@@ -100,7 +100,7 @@ struct tcp_sent {
 /* Records of a connection, so that no acknowledgement has more to judge. */
 #define TCP_SENT_MAX 4096
 
-/* What records are is counted, so that those with nothing to judge are passed over. */
+/* Its records are counted by what they are, so that one with nothing to judge is passed over. */
 struct tcp_chunk {
 	struct tcp_chunk *next;
 	uint8_t n_sacked, n_lost, n_twice, n_often; /* see struct tcp_active */

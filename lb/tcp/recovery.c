@@ -704,7 +704,7 @@ void tcp_recovery_sent(struct tcp_stack *stack, struct tcp_connection *c, struct
 	tcp_recovery_timers(stack, c, head);
 }
 
-/* What is under way of <chunk> is lost, and <reneged>: what was SACKed, too. */
+/* All of <chunk> that is under way is lost; <reneged>: also what was SACKed. */
 static void recovery_mark_unsacked(struct tcp_connection *c, struct tcp_chunk *chunk, bool reneged,
 				   struct recovery_ack *ack)
 {

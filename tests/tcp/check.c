@@ -24,7 +24,7 @@ __attribute__((format(printf, 2, 3))) static void fail(struct check *check, cons
 	va_end(arguments);
 }
 
-/* What chunks and the connection count, by counting again. */
+/* Counts again what chunks and the connection count. */
 static void check_counts(struct check *check, const struct tcp_active *a)
 {
 	uint32_t twice = 0, often = 0;
