@@ -12,6 +12,7 @@
 
 #define REPLY_BYTES 1000000u
 #define SCALE       14
+#define HEAD_BYTES  8u /* in front of each reply: framing length */
 #define SEGMENT     64u
 
 static const struct walk_params params = {
@@ -32,7 +33,26 @@ struct acker {
 	struct walk *w;
 	uint16_t mss;
 	uint32_t seq, una, top; /* of its own; of the load balancer's, acknowledged and seen */
+	uint32_t first;         /* number of the first byte of all replies */
 };
+
+static uint8_t reply_byte(uint32_t i)
+{
+	return i * 2654435761u >> 24;
+}
+
+/* Are they the bytes that a worker gave, in their place? */
+static void ack_check(const struct acker *a, const struct tcp_header *h, const uint8_t *bytes)
+{
+	bool right = true;
+
+	for (uint32_t i = 0; i < h->length; i++) {
+		uint32_t at = (h->seq + i - a->first) % (HEAD_BYTES + REPLY_BYTES);
+
+		right &= at < HEAD_BYTES || bytes[i] == reply_byte(at - HEAD_BYTES);
+	}
+	walk_expect(right, "other bytes at %u", h->seq - a->first);
+}
 
 /* A segment with <n> bytes of a request, or with blocks, of which there are <sacks>. */
 static void ack_put_blocks(struct acker *a, uint8_t flags, const struct tcp_range *block,
@@ -81,8 +101,9 @@ static unsigned int ack_take(struct acker *a)
 
 		walk_need(tcp_header_read(tcp, (f.bytes[16] << 8 | f.bytes[17]) - 20u, &h) == 0);
 		walk_need(!(h.flags & TCP_BIT_RST), "reset");
+		ack_check(a, &h, tcp + h.size);
 		if (h.flags & TCP_BIT_SYN)
-			a->una = a->top = h.seq + 1;
+			a->una = a->top = a->first = h.seq + 1;
 		else if (sequence_after(h.seq + h.length, a->top))
 			a->top = h.seq + h.length;
 	}
@@ -108,6 +129,8 @@ static void ack_ask(struct acker *a)
 	for (unsigned int i = 0; i < 100 && v->n_requests == 0; i++)
 		walk_turn(a->w);
 	walk_need(v->n_requests == 1, "no request");
+	for (uint32_t i = 0; i < REPLY_BYTES; i++)
+		bytes[i] = reply_byte(i);
 	walk_answer(v, 0, &(struct walk_reply){.bytes = bytes, .n_bytes = REPLY_BYTES});
 }
 
