@@ -147,7 +147,8 @@ static void goes_on_beside_a_silent_peer(struct rig *rig)
 	}
 }
 
-/* The silence ends with the queue pair: what lies in its ring is dropped, the others do not notice. */
+/* The silence ends with the queue pair: what lies in its ring is dropped, the others do not notice.
+ */
 static void gives_up_a_silent_peer_with_its_queue_pair(struct rig *rig)
 {
 	for (size_t k = 0; k < WAYS; k++) {
@@ -209,7 +210,8 @@ static void serves_a_slow_peer(struct rig *rig)
 /* Time for this thread to submit what is to be taken behind a running batch. */
 #define BLOCK_US 3000
 
-/* How many replies of the link with a full ring were made before the lone one of the link behind it? */
+/* How many replies of the link with a full ring were made before the lone one of the link behind
+ * it? */
 static uint32_t made_before(struct rig *rig, uint32_t flood, uint32_t lone)
 {
 	struct rig_reply r;
@@ -241,8 +243,8 @@ static bool ask_behind_a_batch(struct rig *rig, uint32_t flood, uint32_t lone, u
 	return clock_now_ns() - begin < BLOCK_US * 1000ull;
 }
 
-/* With batches of one a lone request waits for one of the flood's, whichever link is looked at first
- * and however many there are. */
+/* With batches of one a lone request waits for one of the flood's, whichever link is looked at
+ * first and however many there are. */
 static void a_flood_waits_its_turn(struct rig *rig)
 {
 	uint32_t good = 0, worst = 0;
