@@ -301,7 +301,7 @@ static __device__ __noinline__ void reap_if_low(struct block0 *b, struct agent_l
 {
 	uint32_t before;
 
-	while (mlx5_room(&link->queue) < link->queue.wqe_count / 2) {
+	while (!link->dead && mlx5_room(&link->queue) < link->queue.wqe_count / 2) {
 		before = link->queue.cq_index;
 		reap_completion(b, link);
 		if (link->queue.cq_index == before)

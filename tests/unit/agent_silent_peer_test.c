@@ -38,8 +38,8 @@ static void answers(struct fixture *f, struct fixture_qp *q, uint32_t psn)
 	fixture_await_acknowledged(q);
 }
 
-/* The memory for packets that wait for acknowledgements is shared: peers that send none, each with a
- * window full of large replies, leave some of it to others. */
+/* The memory for packets that wait for acknowledgements is shared: peers that send none, each with
+ * a window full of large replies, leave some of it to others. */
 Test(agent_silent_peer, silent_peers_leave_packets_to_others, .timeout = 25)
 {
 	static struct fixture f;
@@ -76,8 +76,8 @@ Test(agent_silent_peer, a_peer_alone_has_a_whole_window, .timeout = 25)
 	fixture_end(&f);
 }
 
-/* A queue pair that has failed gives back its packets at once, not when it is destroyed, and reports
- * nothing of them as done. */
+/* A queue pair that has failed gives back its packets at once, not when it is destroyed, and
+ * reports nothing of them as done. */
 Test(agent_silent_peer, a_failed_queue_pair_holds_no_packets, .timeout = 25)
 {
 	static struct fixture f;

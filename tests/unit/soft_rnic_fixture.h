@@ -47,8 +47,9 @@ static inline void fixture_start(struct fixture *f, uint16_t queues,
 				 const unsigned int room[FIXTURE_QUEUES], uint8_t *memory,
 				 size_t size)
 {
-	char *argv[] = {"soft_rnic", "--no-huge", "--no-shconf", "--no-pci",        "--no-telemetry",
-			"-m",        "128",       "--lcores",    "0@(0-1),1@(0-1)", NULL};
+	char *argv[] = {"soft_rnic",       "--no-huge", "--no-shconf", "--no-pci",
+			"--no-telemetry",  "-m",        "128",         "--lcores",
+			"0@(0-1),1@(0-1)", NULL};
 	struct soft_rnic_params params = {
 		.device = "net_ring_fixture",
 		.mtu = 1500,
@@ -80,8 +81,7 @@ static inline void fixture_start(struct fixture *f, uint16_t queues,
 static inline struct fixture_qp *fixture_connect(struct fixture *f, uint32_t spread,
 						 uint8_t ack_timeout, uint8_t retry_limit)
 {
-	struct rnic_span span = {
-		.va = (uintptr_t)f->memory, .length = f->size, .dmabuf_fd = -1};
+	struct rnic_span span = {.va = (uintptr_t)f->memory, .length = f->size, .dmabuf_fd = -1};
 	struct fixture_qp *q = &f->qp[f->n];
 	struct rnic_qp_params params = {
 		.writable = span,
@@ -159,8 +159,8 @@ static inline void fixture_acknowledge(struct fixture *f, const struct fixture_q
 				       ROCE_CREDITS_UNUSED, psn - FIXTURE_PSN + 1));
 }
 
-/* The next packet of queue <queue> that belongs to a queue pair: <psn> gets its number. Questions for
- * our address are answered. NULL: there is none. */
+/* The next packet of queue <queue> that belongs to a queue pair: <psn> gets its number. Questions
+ * for our address are answered. NULL: there is none. */
 static inline struct fixture_qp *fixture_take(struct fixture *f, uint16_t queue, uint32_t *psn)
 {
 	struct fixture_qp *found = NULL;
