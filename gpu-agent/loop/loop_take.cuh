@@ -537,8 +537,9 @@ static __device__ uint64_t poll_wide(const struct gpu_loop *g, struct block0 *b,
 		return (uint64_t)stop << 32 | lacks;
 	if (may_wait && !t->first.announced)
 		announce_none(t);
-	/* The other warps read no completion any more. Under load no look finds the rings empty. */
-	if (may_wait && quarter.has_link && quarter.offset == 0 && quarter.part == 0)
+	/* Under load no look finds the rings empty. The last warp may still read completions. */
+	if (may_wait && quarter.has_link && quarter.offset == 0 && quarter.part == 0 &&
+	    !*(const volatile bool *)&t->posts_behind)
 		take_loaded(b, quarter.link, &next);
 	/* Up to the first missing mark, and while the batch has room. */
 	mine = mine && (~there & p.link_lanes & p.lower_lanes) == 0;
