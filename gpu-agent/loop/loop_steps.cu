@@ -139,8 +139,7 @@ static __device__ void steps_poll(const struct gpu_loop *g, struct block0 *b, st
 	x->stop = stop;
 	t->left_some = missed != 0;
 	b->carried.unread = unread_left(b->carried.unread, t->n - first, missed, left);
-	b->carried.first_link =
-		b->carried.first_link + 1 < g->n_links ? b->carried.first_link + 1 : 0;
+	look_behind(g, b, t, t->n > first);
 }
 
 /* Read all completions. Thread l does link l. */

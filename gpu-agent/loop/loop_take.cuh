@@ -722,17 +722,23 @@ static __device__ void begin_with_staged(const struct gpu_loop *g, struct block0
 	__syncwarp();
 }
 
+/* One thread: looks begin behind the link of the last request of the batch, if it <has> one. A link
+ * that always fills the batch must not come again before the one behind it. */
+static __device__ void look_behind(const struct gpu_loop *g, struct block0 *b, const struct turn *t,
+				   bool has)
+{
+	uint32_t last = has ? t->request[t->n - 1].link : b->carried.first_link;
+
+	b->carried.first_link = last + 1 < g->n_links ? last + 1 : 0;
+}
+
 /* Warp 0. Returns whether cancel words must be read (poll_until_batch()). */
 static __device__ bool take_batch(const struct gpu_loop *g, struct block0 *b, struct turn *t)
 {
 	bool aged;
 
 	if (threadIdx.x == 0) {
-		/* The next link is first: one that always fills the batch must not come before it
-		 * again, wherever the looks begin. */
-		uint32_t last = t->n > 0 ? t->request[t->n - 1].link : b->carried.first_link;
-
-		b->carried.first_link = last + 1 < g->n_links ? last + 1 : 0;
+		look_behind(g, b, t, t->n > 0);
 		t->n = 0;
 		t->soonest_us = UINT32_MAX;
 		t->needs_recheck = t->any_crc = t->first.announced = false;
