@@ -69,20 +69,6 @@ MLX5_FN struct mlx5_write agent_heartbeat(const struct agent_link *link, uint32_
 	return write;
 }
 
-/*
- * Rows that one more of a link's requests may join, of <rows> with <open> taken, where <without>
- * other links have none. A reply in pieces holds its row as long as its load balancer's lcore does
- * not acknowledge, so up to a quarter of the rows, and at least one, is kept for links that have
- * none.
- */
-MLX5_FN uint32_t agent_rows_for(uint32_t rows, uint32_t open, uint32_t without)
-{
-	uint32_t most = rows < 2 ? 0 : rows < 4 ? 1 : rows / 4;
-	uint32_t kept = without < most ? without : most;
-
-	return rows - open > kept ? rows - open - kept : 0;
-}
-
 struct agent_loop_params {
 	const struct agent_model *model;
 	void *model_state;

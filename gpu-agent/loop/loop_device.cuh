@@ -224,7 +224,6 @@ struct block0 {
 	struct agent_link links[AGENT_LINKS_MAX];
 	bool open[AGENT_LINKS_MAX];       /* WQEs were built for it: ring its doorbell */
 	uint32_t behind[AGENT_LINKS_MAX]; /* as many, if they are posted behind the poll */
-	uint32_t spare[AGENT_LINKS_MAX];  /* spare_wqes() when that began */
 };
 
 /* Consume the next completion, whose last word is <tail>, if it is new. */
@@ -263,7 +262,7 @@ static __device__ struct completion load_completion(const struct agent_link *lin
 	};
 }
 
-/* Consume it, unless another warp has done so meanwhile (reap_if_low()). */
+/* Consume it, unless another warp has done so meanwhile (await_room()). */
 static __device__ void take_loaded(struct block0 *b, struct agent_link *link,
 				   const struct completion *c)
 {
@@ -271,42 +270,17 @@ static __device__ void take_loaded(struct block0 *b, struct agent_link *link,
 		take_completion(b, link, c->tail);
 }
 
-/*
- * WQEs that no request which was taken needs. A peer that does not acknowledge leaves none: then its
- * requests stay in its ring, and its heartbeats are left out, until it does or its queue pair fails.
- * So no reply ever waits for room, and no link for another one. A dead link has as many as are asked
- * for: nothing is posted to it. Not while the batch before is posted behind the poll.
- */
-static __device__ uint32_t spare_wqes(const struct agent_link *link)
+/* Wait until the queue has room for link->built WQEs. Ends with false when the link is dead or the
+ * loop is to stop. It does end: the queue pair of a peer that does not acknowledge fails. */
+static __device__ bool await_room(const struct gpu_loop *g, struct block0 *b,
+				  struct agent_link *link)
 {
-	uint32_t needed = link->built + link->staged + link->held, room = mlx5_room(&link->queue);
-
-	return link->dead ? UINT32_MAX : room - min(room, needed);
-}
-
-/* Warp 0: spare_wqes() of link <l> at any time. What is posted behind the poll needs no more than it
- * did when that began; what was taken since, of whatever link, needs some. */
-static __device__ uint32_t spare_now(const struct block0 *b, const struct turn *t, uint32_t l)
-{
-	uint32_t spare = b->spare[l];
-
-	return *(const volatile bool *)&t->posts_behind ? spare - min(spare, t->n)
-							: spare_wqes(&b->links[l]);
-}
-
-/* Read the completions of a queue that is half full. Behind a doorbell, as each look crosses the bus:
- * under load the poll never finds the rings empty, and reads none. Not inlined: it is seldom needed,
- * and its code would lie between others'. */
-static __device__ __noinline__ void reap_if_low(struct block0 *b, struct agent_link *link)
-{
-	uint32_t before;
-
-	while (!link->dead && mlx5_room(&link->queue) < link->queue.wqe_count / 2) {
-		before = link->queue.cq_index;
+	while (!link->dead && mlx5_room(&link->queue) < link->built) {
 		reap_completion(b, link);
-		if (link->queue.cq_index == before)
-			return;
+		if (relaxed_sys(&g->shared->stop))
+			return false;
 	}
+	return !link->dead;
 }
 
 /* The payload of a request whose descriptor was checked. */
@@ -425,12 +399,11 @@ static __device__ void count_replies(struct agent_loop_stats *stats, uint32_t n,
 	stats->bad += by[RING_BAD];
 }
 
-/* Thread <own> of <threads>: which links have WQEs to build. There is room for them: spare_wqes() was
- * asked before their requests were taken. */
+/* Thread <own> of <threads>: which links have WQEs to build, and room for them. */
 static __device__ void open_links(const struct gpu_loop *g, struct block0 *b, uint32_t own)
 {
 	if (own < g->n_links)
-		b->open[own] = b->links[own].built > 0 && !b->links[own].dead;
+		b->open[own] = b->links[own].built > 0 && await_room(g, b, &b->links[own]);
 }
 
 /* The same threads, after a barrier: build headers and WQEs, each by a thread of its own. */
@@ -488,7 +461,6 @@ static __device__ void ring_batch(const struct gpu_loop *g, struct block0 *b)
 		if (b->open[i])
 			mlx5_ring(&b->links[i].queue, b->links[i].built);
 		b->links[i].built = 0;
-		reap_if_low(b, &b->links[i]);
 	}
 }
 
@@ -499,14 +471,9 @@ static __device__ void await_helpers(const uint32_t *arrived, uint32_t each)
 		;
 }
 
-/* Block 0: leave the replies of a batch to post_behind(). A barrier follows. */
-static __device__ void leave_behind(const struct gpu_loop *g, struct block0 *b, struct turn *t,
-				    uint32_t backlog, uint64_t done_ns)
+/* Thread 0: leave the replies of a batch to post_behind(). A barrier follows. */
+static __device__ void leave_behind(struct turn *t, uint32_t backlog, uint64_t done_ns)
 {
-	if (threadIdx.x < g->n_links)
-		b->spare[threadIdx.x] = spare_wqes(&b->links[threadIdx.x]);
-	if (threadIdx.x != 0)
-		return;
 	t->replies.n = t->n;
 	t->replies.backlog = backlog;
 	t->replies.start_ns = t->start_ns;
@@ -563,8 +530,6 @@ static __device__ void post_behind(const struct gpu_loop *g, struct block0 *b, s
 	for (uint32_t l = own; l < g->n_links; l += WARP)
 		if (b->open[l])
 			mlx5_ring(&b->links[l].queue, b->behind[l]);
-	for (uint32_t l = own; l < g->n_links; l += WARP)
-		reap_if_low(b, &b->links[l]);
 	__syncwarp();
 	if (own == 0) {
 		__threadfence_block();
@@ -635,7 +600,7 @@ static __device__ void post_heartbeats(const struct gpu_loop *g, struct block0 *
 		/* Under full load polling never finds the rings empty, and never reads a
 		 * completion. */
 		reap_completion(b, link);
-		if (link->dead || spare_wqes(link) == 0)
+		if (link->dead || mlx5_room(&link->queue) == 0)
 			continue;
 		write = agent_heartbeat(link, t->n + b->carried.unread);
 		mlx5_wqe_build(&link->queue, 0, &write);

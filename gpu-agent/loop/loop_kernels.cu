@@ -219,7 +219,8 @@ static __device__ bool scatter_and_post(const struct gpu_loop *g, struct block0 
 	if (!behind || gridDim.x == 1)
 		scatter_replies(g, t, b->links, &length, &status);
 	if (behind) {
-		leave_behind(g, b, t, b->carried.unread, done_ns);
+		if (threadIdx.x == 0)
+			leave_behind(t, b->carried.unread, done_ns);
 		__syncthreads();
 		return true;
 	}

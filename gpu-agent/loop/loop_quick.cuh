@@ -61,7 +61,6 @@ static __device__ void quick_post(struct block0 *b, struct agent_link *link, uin
 	mlx5_ring(&link->queue, 1);
 	link->built = 0;
 	count_batch(&b->carried.stats, 1, done_ns - start_ns);
-	reap_if_low(b, link);
 }
 
 /* Warp 0: take a batch. If it is quick, prepare everything but its payload. */

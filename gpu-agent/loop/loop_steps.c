@@ -33,7 +33,6 @@ struct loop_steps {
 	struct agent_model_turn *turn;
 	struct open_reply **of; /* whose turns they are */
 	struct intake *taken;   /* requests of one ring */
-	uint32_t rows[AGENT_LINKS_MAX]; /* open requests by their links */
 };
 
 /* --- requests ----------------------------------------------------------------------------------
@@ -45,7 +44,6 @@ static void steps_join(struct agent_loop *loop, struct agent_link *link,
 	struct open_reply *o = &loop->steps->open[loop->steps->n++];
 
 	*o = (struct open_reply){.request = *request, .link = link};
-	loop->steps->rows[link - loop->params.links]++;
 	o->turn = (struct agent_model_turn){
 		.request = link->payloads + (uint64_t)request->payload * RING_ALIGNMENT,
 		.request_length = request->length,
@@ -53,33 +51,24 @@ static void steps_join(struct agent_loop *loop, struct agent_link *link,
 	};
 }
 
-/* Has a link no row, which is kept for it? */
-static bool steps_has_none(const struct agent_loop *loop, unsigned int link)
-{
-	return loop->steps->rows[link] == 0 && !loop->params.links[link].dead;
-}
-
 static bool steps_take(struct agent_loop *loop)
 {
 	unsigned int last = loop->first_link;
 	struct loop_steps *s = loop->steps;
-	uint32_t before = s->n, without = 0, room, n;
+	uint32_t before = s->n;
 	uint64_t now = clock_now_ns();
 
-	for (unsigned int i = 0; i < loop->params.n_links; i++)
-		without += steps_has_none(loop, i);
 	for (unsigned int i = 0; i < loop->params.n_links; i++) {
 		unsigned int at = (loop->first_link + i) % loop->params.n_links;
 		struct agent_link *link = &loop->params.links[at];
+		uint32_t n = cpu_link_take(&loop->params, link, now, s->taken,
+					   loop->params.max_batch - s->n, &loop->stats);
 
-		without -= steps_has_none(loop, at);
-		room = agent_rows_for(loop->params.max_batch, s->n, without);
-		n = cpu_link_take(&loop->params, link, now, s->taken, room, &loop->stats);
 		last = n > 0 ? at : last;
 		for (uint32_t k = 0; k < n; k++)
 			steps_join(loop, link, &s->taken[k]);
-		without += steps_has_none(loop, at);
 	}
+	/* As loop_cpu_take(). */
 	loop->first_link = (last + 1) % loop->params.n_links;
 	return s->n > before;
 }
@@ -200,16 +189,13 @@ static uint64_t steps_gather(struct agent_loop *loop, uint64_t now)
 }
 
 /* Requests that are over leave. */
-static void steps_leave(const struct agent_loop *loop)
+static void steps_leave(struct loop_steps *s)
 {
-	struct loop_steps *s = loop->steps;
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < s->n; i++) {
-		if (s->open[i].over) {
-			s->rows[s->open[i].link - loop->params.links]--;
+		if (s->open[i].over)
 			continue;
-		}
 		if (n != i)
 			s->open[n] = s->open[i];
 		n++;
@@ -270,7 +256,7 @@ void *loop_steps_thread(void *argument)
 			loop->idle = 0;
 		else
 			loop_cpu_back_off(loop, left, steps_take);
-		steps_leave(loop);
+		steps_leave(s);
 	}
 	steps_abandon(loop);
 	return NULL;

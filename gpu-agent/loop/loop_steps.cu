@@ -78,39 +78,6 @@ static __device__ void steps_settle(const struct gpu_loop *g, const struct gpu_s
 /* --- requests ----------------------------------------------------------------------------------
  */
 
-/* Block 0: count the rows of each link. */
-static __device__ void steps_count_rows(const struct gpu_loop *g, struct block0 *b,
-					const struct gpu_row *row)
-{
-	if (threadIdx.x < g->n_links)
-		b->behind[threadIdx.x] = 0;
-	__syncthreads();
-	if (row->open)
-		atomicAdd(&b->behind[row->request.link], 1);
-	__syncthreads();
-}
-
-/* Warp 0, before a look at the rings: count WQEs as needed until no link has more of them than rows
- * that its requests may join. */
-static __device__ void steps_keep_rows(const struct gpu_loop *g, struct block0 *b,
-				       const struct turn *t)
-{
-	uint32_t without = 0;
-
-	for (uint32_t l = 0; l < g->n_links; l++)
-		without += b->behind[l] + b->links[l].built == 0 && !b->links[l].dead;
-	for (uint32_t l = threadIdx.x; l < g->n_links; l += WARP) {
-		struct agent_link *link = &b->links[l];
-		uint32_t others = without - (b->behind[l] + link->built == 0 && !link->dead);
-		uint32_t spare;
-
-		link->staged = 0;
-		spare = spare_wqes(link);
-		link->staged = spare - min(spare, agent_rows_for(g->max_batch, t->n, others));
-	}
-	__syncwarp();
-}
-
 /* Warp 0: the heartbeat, the stop word, and requests for the free rows. */
 static __device__ void steps_poll(const struct gpu_loop *g, struct block0 *b, struct turn *t,
 				  struct steps *x)
@@ -123,7 +90,6 @@ static __device__ void steps_poll(const struct gpu_loop *g, struct block0 *b, st
 	do {
 		before = t->n;
 		missed = left = 0;
-		steps_keep_rows(g, b, t);
 		for (uint32_t base = 0; base < g->n_links; base += DESCRIPTORS_PER_POLL >> shift) {
 			uint32_t result = poll_descriptors(g, b, t, base, shift, now, &stop, false,
 							   true);
@@ -139,7 +105,8 @@ static __device__ void steps_poll(const struct gpu_loop *g, struct block0 *b, st
 	x->stop = stop;
 	t->left_some = missed != 0;
 	b->carried.unread = unread_left(b->carried.unread, t->n - first, missed, left);
-	look_behind(g, b, t, t->n > first);
+	b->carried.first_link =
+		b->carried.first_link + 1 < g->n_links ? b->carried.first_link + 1 : 0;
 }
 
 /* Read all completions. Thread l does link l. */
@@ -150,7 +117,6 @@ static __device__ void steps_reap(const struct gpu_loop *g, struct block0 *b)
 
 	if (threadIdx.x >= g->n_links)
 		return;
-	link->staged = 0;
 	link->built = 0; /* what the poll has counted: WQEs are built for pieces, not requests */
 	do {
 		before = link->queue.cq_index;
@@ -367,7 +333,6 @@ static __device__ enum agent_row steps_wait(const struct gpu_loop *g, struct blo
 	do {
 		uint32_t open = __syncthreads_count(row->open);
 
-		steps_count_rows(g, b, row);
 		if (threadIdx.x < WARP && open != published)
 			publish_stats(g, b);
 		published = open;

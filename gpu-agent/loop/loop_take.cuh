@@ -160,8 +160,7 @@ static __device__ void announce_none(struct turn *t)
 
 /* Results of poll_descriptors(): descriptors that it may have left in the rings. */
 #define POLL_MORE  1u /* some link had as many descriptors as were read */
-#define POLL_LEFT  2u /* not all of them fitted into the batch, how many is in the bits above; or some
-			 link cannot answer more */
+#define POLL_LEFT  2u /* not all of them fitted into the batch; how many is in the bits above */
 #define POLL_SHIFT 2
 
 /* POLL_* where marks of <there> are there and <taken> requests were taken. */
@@ -231,19 +230,6 @@ static __device__ struct before_look before_look(const struct block0 *b, const s
 		.first = may_wait && !t->first.announced,
 		.short_ahead = t->short_ahead,
 	};
-}
-
-/* Lanes look for no more requests than their link can answer. While the look crosses the bus. Returns
- * POLL_LEFT if some link may have others. */
-static __device__ uint32_t room_for_look(const struct block0 *b, const struct turn *t,
-					 const struct poll_lane *p, struct before_look *before)
-{
-	uint32_t spare = spare_now(b, t, p->link_number);
-	bool lacks = (before->mark != 0) & (p->offset >= spare) &
-		     (p->link->built + p->offset < before->slot_count);
-
-	before->mark = computed(p->offset < spare ? before->mark : 0);
-	return (uint32_t)computed(__any_sync(ALL_LANES, lacks) ? POLL_LEFT : 0);
 }
 
 /* True on the lanes that take the request whose mark they have read. <there>: the lanes whose mark
@@ -387,7 +373,7 @@ static __device__ uint32_t poll_descriptors(const struct gpu_loop *g, struct blo
 {
 	struct poll_lane p = poll_lane_of(g, b, base, shift);
 	struct before_look before = before_look(b, t, &p, may_wait);
-	uint32_t there, lead, takers, lacks;
+	uint32_t there, lead, takers;
 	struct look at = {.now = now};
 	struct gpu_request r = {};
 	struct bytes16 seen, half[2];
@@ -401,7 +387,6 @@ static __device__ uint32_t poll_descriptors(const struct gpu_loop *g, struct blo
 	/* Before the fence, at which the warp waits. */
 	at.now_us = computed(now / 1000);
 	at.most_us = computed((now - before.last_poll) / 1000);
-	lacks = room_for_look(b, t, &p, &before);
 	fence_acquire_sys();
 	mine = (before.mark != 0) & (seen.high == before.mark);
 	there = __ballot_sync(ALL_LANES, mine);
@@ -411,7 +396,7 @@ static __device__ uint32_t poll_descriptors(const struct gpu_loop *g, struct blo
 		    !*(const volatile bool *)&t->posts_behind)
 			take_loaded(b, p.link, &next);
 		__syncwarp();
-		return lacks;
+		return 0;
 	}
 	lead = __ffs(there) - 1;
 	if (before.first && (there == 1u << lead || g->max_batch == 1) &&
@@ -425,7 +410,7 @@ static __device__ uint32_t poll_descriptors(const struct gpu_loop *g, struct blo
 	takers = __ballot_sync(ALL_LANES, mine);
 	good = make_request(g, &p, seen, &at, mine, takers, &r);
 	add_requests(b, t, &p, &r, takers, good);
-	return poll_more(&p, there) | poll_left(there, __popc(takers)) | lacks;
+	return poll_more(&p, there) | poll_left(there, __popc(takers));
 }
 
 /* A lane's link where each lane has one descriptor of WINDOWS groups as poll_lane_of() numbers
@@ -508,7 +493,7 @@ static __device__ uint64_t poll_wide(const struct gpu_loop *g, struct block0 *b,
 {
 	struct poll_lane quarter = poll_lane_of(g, b, base, shift), p;
 	struct bytes16 seen[WINDOWS], half[2];
-	uint32_t there, takers, before, stop, spare, lacks, sent_us = 0;
+	uint32_t there, takers, before, stop, sent_us = 0;
 	struct gpu_request r = {};
 	struct completion next;
 	bool mine, good = false;
@@ -525,21 +510,15 @@ static __device__ uint64_t poll_wide(const struct gpu_loop *g, struct block0 *b,
 	fence_acquire_sys();
 	p = wide_lane_of(g, b, base, shift);
 	mark = own_descriptor(seen, half, &sent_us);
-	spare = spare_now(b, t, p.link_number);
-	mine = p.has_link && p.offset < p.link->slot_count;
-	lacks = __any_sync(ALL_LANES, mine && p.offset >= spare &&
-					      p.link->built + p.offset < p.link->slot_count)
-			? POLL_LEFT
-			: 0;
-	mine = mine && p.offset < spare && mark == p.link->position + p.offset + 1;
+	mine = p.has_link && p.offset < p.link->slot_count &&
+	       mark == p.link->position + p.offset + 1;
 	there = __ballot_sync(ALL_LANES, mine);
 	if (there == 0)
-		return (uint64_t)stop << 32 | lacks;
+		return (uint64_t)stop << 32;
 	if (may_wait && !t->first.announced)
 		announce_none(t);
-	/* Under load no look finds the rings empty. The last warp may still read completions. */
-	if (may_wait && quarter.has_link && quarter.offset == 0 && quarter.part == 0 &&
-	    !*(const volatile bool *)&t->posts_behind)
+	/* The other warps read no completion any more. Under load no look finds the rings empty. */
+	if (may_wait && quarter.has_link && quarter.offset == 0 && quarter.part == 0)
 		take_loaded(b, quarter.link, &next);
 	/* Up to the first missing mark, and while the batch has room. */
 	mine = mine && (~there & p.link_lanes & p.lower_lanes) == 0;
@@ -560,7 +539,7 @@ static __device__ uint64_t poll_wide(const struct gpu_loop *g, struct block0 *b,
 	add_requests(b, t, &p, &r, takers, good);
 	mine = p.has_link && (there & p.link_lanes) == p.link_lanes;
 	return (uint64_t)stop << 32 | (__any_sync(ALL_LANES, mine) ? POLL_MORE : 0) |
-	       poll_left(there, __popc(takers)) | lacks;
+	       poll_left(there, __popc(takers));
 }
 
 /* Requests that wait in the rings, as far as the poll knows: it has <taken> of the <unread> known
@@ -684,7 +663,7 @@ static __device__ bool poll_until_batch(const struct gpu_loop *g, struct block0 
 					b->carried.unread = 0;
 				seen_empty = true;
 			}
-			last_poll = missed == 0 ? now : last_poll;
+			last_poll = now;
 			if (!may_wait)
 				break;
 		}
@@ -722,23 +701,14 @@ static __device__ void begin_with_staged(const struct gpu_loop *g, struct block0
 	__syncwarp();
 }
 
-/* One thread: looks begin behind the link of the last request of the batch, if it <has> one. A link
- * that always fills the batch must not come again before the one behind it. */
-static __device__ void look_behind(const struct gpu_loop *g, struct block0 *b, const struct turn *t,
-				   bool has)
-{
-	uint32_t last = has ? t->request[t->n - 1].link : b->carried.first_link;
-
-	b->carried.first_link = last + 1 < g->n_links ? last + 1 : 0;
-}
-
 /* Warp 0. Returns whether cancel words must be read (poll_until_batch()). */
 static __device__ bool take_batch(const struct gpu_loop *g, struct block0 *b, struct turn *t)
 {
 	bool aged;
 
 	if (threadIdx.x == 0) {
-		look_behind(g, b, t, t->n > 0);
+		b->carried.first_link =
+			b->carried.first_link + 1 < g->n_links ? b->carried.first_link + 1 : 0;
 		t->n = 0;
 		t->soonest_us = UINT32_MAX;
 		t->needs_recheck = t->any_crc = t->first.announced = false;

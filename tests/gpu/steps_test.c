@@ -332,54 +332,6 @@ static void goes_on_when_a_load_balancer_is_killed(struct rig *rig)
 	REQUIRE(silent(rig, 0, 20), "a dead link is posted to");
 }
 
-/* More requests than rows, of a load balancer that then acknowledges nothing: a row is kept for the
- * other one, whose requests go one after the other. */
-static void keeps_a_row_from_a_silent_load_balancer(struct rig *rig)
-{
-	for (uint32_t rows = 2; rows <= 8; rows *= 2) {
-		if (!begin_words(rig, (struct rig_params){.links = 2, .max_batch = rows}))
-			return;
-		for (uint32_t i = 0; i < SLOTS; i++)
-			ask(rig, 0, i, WORDS_MAX);
-		REQUIRE(hear_until(rig, &talks[0][0], 5), "it does not begin");
-		rig_mute(rig, 0, true);
-		for (uint32_t i = 0; i < 3; i++)
-			REQUIRE(hear_until(rig, ask(rig, 1, i, 20), ALL_PIECES),
-				"%u rows: request %u of the other one waits", rows, i);
-		rig_mute(rig, 0, false);
-		REQUIRE(hear_all(rig), "%u rows: the silent one ends", rows);
-		rig_stop(rig);
-	}
-}
-
-/* Nobody else has requests: but for the rows that are kept, all are used. */
-static void uses_the_rows_that_are_not_kept(struct rig *rig)
-{
-	static const struct {
-		uint32_t links, rows, used;
-	} cases[] = {{1, 8, 8}, {2, 8, 7}, {2, 2, 1}, {2, 1, 1}};
-
-	for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
-		uint32_t used = 0;
-
-		if (!begin_words(rig, (struct rig_params){.links = cases[k].links,
-							  .max_batch = cases[k].rows}))
-			return;
-		for (uint32_t i = 0; i < SLOTS; i++)
-			ask(rig, 0, i, WORDS_MAX);
-		rig_mute(rig, 0, true); /* a piece each */
-		REQUIRE(hear_until(rig, &talks[0][cases[k].used - 1], 1), "row %u is not used",
-			cases[k].used);
-		REQUIRE(silent(rig, 0, 50), "a row more is used");
-		for (uint32_t i = 0; i < SLOTS; i++)
-			used += talks[0][i].chunks;
-		REQUIRE(used == cases[k].used, "%u rows of %u with %u links", used, cases[k].rows,
-			cases[k].links);
-		rig_mute(rig, 0, false);
-		rig_stop(rig);
-	}
-}
-
 static void waits_for_an_acknowledgement(struct rig *rig)
 {
 	struct rig_reply r;
@@ -552,8 +504,6 @@ static const struct loop_test tests[] = {
 	LOOP_TEST(ends_what_is_cancelled),
 	LOOP_TEST(drops_what_is_late_at_first),
 	LOOP_TEST(goes_on_when_a_load_balancer_is_killed),
-	LOOP_TEST(keeps_a_row_from_a_silent_load_balancer),
-	LOOP_TEST(uses_the_rows_that_are_not_kept),
 	LOOP_TEST(waits_for_an_acknowledgement),
 	LOOP_TEST(waits_for_room_in_the_send_queue),
 	LOOP_TEST(ends_replies_of_a_model_that_fails),
