@@ -311,12 +311,16 @@ static bool tcp_by_hash(const struct lb *lb, unsigned int index)
 				    zone_joins_ports(&lb->config, index));
 }
 
-/* Ports with fewer queues than lcores start at different lcores, behind those in use already. */
+/*
+ * Ports with fewer queues than lcores start at different lcores, behind those in use already. One
+ * whose operator gave it a queue for each starts at the first: the other end of a memif sends to an
+ * lcore by the queue of its number, and another lcore would hand over all of it.
+ */
 static void choose_first(struct lb *lb, unsigned int index)
 {
 	unsigned int first = 0;
 
-	for (unsigned int i = 0; i < index; i++)
+	for (unsigned int i = 0; i < index && lb->config.port[index].queues < lb->n_lcores; i++)
 		if (lb->port[i].queues < lb->n_lcores)
 			first += lb->port[i].queues;
 	lb->first_lcore[index] = first % lb->n_lcores;

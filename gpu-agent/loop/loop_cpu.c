@@ -100,18 +100,22 @@ void loop_cpu_back_off(struct agent_loop *loop, uint64_t ns, bool (*look)(struct
 uint32_t loop_cpu_take(struct agent_loop *loop, uint64_t now, struct intake *request,
 		       struct agent_link **of, uint32_t max)
 {
+	unsigned int last = loop->first_link;
 	uint32_t n = 0;
 
 	for (unsigned int i = 0; i < loop->params.n_links; i++) {
-		struct agent_link *link =
-			&loop->params.links[(loop->first_link + i) % loop->params.n_links];
-		uint32_t taken =
-			cpu_link_take(&loop->params, link, now, &request[n], max - n, &loop->stats);
+		unsigned int at = (loop->first_link + i) % loop->params.n_links;
+		uint32_t taken = cpu_link_take(&loop->params, &loop->params.links[at], now,
+					       &request[n], max - n, &loop->stats);
 
+		last = taken > 0 ? at : last;
 		while (taken-- > 0)
-			of[n++] = link;
+			of[n++] = &loop->params.links[at];
 	}
-	loop->first_link++;
+	/* The next one is first: a link that always fills the batch must not come before it again,
+	 * wherever the looks begin. */
+	if (max > 0)
+		loop->first_link = (last + 1) % loop->params.n_links;
 	return n;
 }
 

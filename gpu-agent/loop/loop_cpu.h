@@ -33,7 +33,7 @@ struct agent_loop {
 	struct batch batch;       /* of loop_cpu.c; */
 	struct loop_steps *steps; /* or of loop_steps.c */
 	struct loop_turns *by_turns; /* of loop_turns.c; NULL: nobody runs in turn with this loop */
-	unsigned int first_link;  /* link that is polled first; the next one each time */
+	unsigned int first_link;     /* link that is polled first: behind the last one served */
 	uint64_t next_heartbeat;
 	uint32_t idle;
 	struct turns turns; /* if <params> has a file */

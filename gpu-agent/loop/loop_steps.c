@@ -53,20 +53,23 @@ static void steps_join(struct agent_loop *loop, struct agent_link *link,
 
 static bool steps_take(struct agent_loop *loop)
 {
+	unsigned int last = loop->first_link;
 	struct loop_steps *s = loop->steps;
 	uint32_t before = s->n;
 	uint64_t now = clock_now_ns();
 
 	for (unsigned int i = 0; i < loop->params.n_links; i++) {
-		struct agent_link *link =
-			&loop->params.links[(loop->first_link + i) % loop->params.n_links];
+		unsigned int at = (loop->first_link + i) % loop->params.n_links;
+		struct agent_link *link = &loop->params.links[at];
 		uint32_t n = cpu_link_take(&loop->params, link, now, s->taken,
 					   loop->params.max_batch - s->n, &loop->stats);
 
+		last = n > 0 ? at : last;
 		for (uint32_t k = 0; k < n; k++)
 			steps_join(loop, link, &s->taken[k]);
 	}
-	loop->first_link++;
+	/* As loop_cpu_take(). */
+	loop->first_link = (last + 1) % loop->params.n_links;
 	return s->n > before;
 }
 

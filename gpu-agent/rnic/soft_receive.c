@@ -144,30 +144,24 @@ static void send_acknowledgements(struct soft_rnic *rnic)
 	uint8_t syndrome;
 	struct rte_mbuf *m;
 
+	rnic->acks_wait = false;
 	for (unsigned int i = 0; i < rnic->n_qps; i++) {
-		struct soft_qp *qp = rnic->qp[i];
+		struct soft_qp *qp = soft_rnic_qp(rnic, i);
 
 		if (unlikely(qp->responder.notification_due))
 			send_notification(rnic, qp);
-		if (!qp->responder.ack_due || !qp->resolved || txq_room(qp->tx) == 0)
+		if (!qp->responder.ack_due || !qp->resolved)
 			continue;
-		m = rte_pktmbuf_alloc(rnic->small);
-		if (m == NULL)
-			return; /* the acknowledgement stays due */
+		m = txq_room(qp->tx) == 0 ? NULL : rte_pktmbuf_alloc(rnic->small);
+		if (m == NULL) { /* the acknowledgement stays due */
+			rnic->acks_wait = true;
+			continue;
+		}
 		responder_ack_due(&qp->responder, &psn, &syndrome, &msn);
 		m->data_len = m->pkt_len = roce_ack_build(rte_pktmbuf_mtod(m, uint8_t *), &qp->path,
 							  psn, syndrome, msn);
 		txq_push(qp->tx, m);
 	}
-}
-
-/* Each packet may be answered. */
-static bool has_room(const struct soft_rnic *rnic)
-{
-	for (uint16_t q = 0; q < rnic->port.queues; q++)
-		if (txq_room(&rnic->tx[q]) < 2 * BURST * rnic->port.queues)
-			return false;
-	return true;
 }
 
 unsigned int soft_receive_poll(struct soft_rnic *rnic)
@@ -178,8 +172,6 @@ unsigned int soft_receive_poll(struct soft_rnic *rnic)
 	bool drained = true;
 	unsigned int n = 0;
 
-	if (!has_room(rnic))
-		return 0;
 	for (uint16_t q = 0; q < rnic->port.queues; q++) {
 		struct port_queue from = port_queue(&rnic->port, q);
 		uint16_t got = rte_eth_rx_burst(from.id, from.queue, packet, BURST);
@@ -191,7 +183,7 @@ unsigned int soft_receive_poll(struct soft_rnic *rnic)
 	}
 	drained_poll(&rnic->drained, now, drained);
 	rnic->stats.packets_in += n;
-	if (n > 0)
+	if (n > 0 || rnic->acks_wait)
 		send_acknowledgements(rnic);
 	/* All queue pairs of a process share a wake-up: one is enough. */
 	if (to_wake != NULL && to_wake->params.wake != NULL)

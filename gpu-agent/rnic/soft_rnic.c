@@ -28,21 +28,36 @@
 
 /* --- the thread ------------------------------------------------------------------------------ */
 
+/* Make packets of all queue pairs' WQEs; returns their number. */
+static unsigned int soft_rnic_send(struct soft_rnic *rnic)
+{
+	unsigned int packets = 0, behind = 0, n;
+
+	for (unsigned int i = 0; i < rnic->n_qps; i++) {
+		struct soft_qp *qp = soft_rnic_qp(rnic, i);
+
+		n = qp->connected ? soft_send_poll(qp) : 0;
+		behind = n > 0 ? i + 1 : behind;
+		packets += n;
+	}
+	if (rnic->n_qps > 0)
+		rnic->first = (rnic->first + behind) % rnic->n_qps;
+	return packets;
+}
+
 static unsigned int soft_rnic_poll(struct soft_rnic *rnic, uint64_t *next_check)
 {
 	unsigned int work = soft_receive_poll(rnic);
 	uint64_t now = rte_rdtsc();
 
-	for (unsigned int i = 0; i < rnic->n_qps; i++)
-		if (rnic->qp[i]->connected)
-			work += soft_send_poll(rnic->qp[i]);
+	work += soft_rnic_send(rnic);
 	requester_poll_waiting(&rnic->paced, now);
 	if (now >= *next_check) {
 		mailbox_run(&rnic->mailbox);
 		soft_resolve_poll(rnic, now);
 		for (unsigned int i = 0; i < rnic->n_qps; i++)
-			if (rnic->qp[i]->connected)
-				soft_send_check(rnic->qp[i], now);
+			if (soft_rnic_qp(rnic, i)->connected)
+				soft_send_check(soft_rnic_qp(rnic, i), now);
 		*next_check = now + rte_get_tsc_hz() / 1000000 * CHECK_US;
 	}
 	for (uint16_t q = 0; q < rnic->port.queues; q++)
@@ -400,6 +415,7 @@ static void soft_qp_remove(void *owner, void *argument)
 	for (unsigned int i = 0; i < rnic->n_qps; i++)
 		if (rnic->qp[i] == qp)
 			rnic->qp[i] = rnic->qp[--rnic->n_qps];
+	rnic->first = 0;
 	if (qp->connected)
 		requester_fini(&qp->requester);
 }

@@ -16,7 +16,8 @@
 #include "rnic/soft_rnic.h"
 #include "runtime/txq.h"
 
-/* Packets that may wait for acknowledgements; the pool holds more, so that receiving goes on. */
+/* Packets that may wait for acknowledgements; the pool holds more, so that receiving goes on. A
+ * queue pair has no more of them than are left: n silent peers leave a part in n + 1 to others. */
 #define SOFT_HOLD_MAX 4096
 
 /* A WQE on the wire. It is complete when the peer has acknowledged its last packet. */
@@ -58,6 +59,7 @@ struct soft_rnic {
 	struct rte_mempool *packets; /* received, and sent until acknowledged */
 	struct rte_mempool *small;   /* ACKs and ARP */
 	uint32_t held;               /* packets that wait for an acknowledgement */
+	bool acks_wait; /* for room in a transmit queue: acknowledgements that are due */
 	struct requester_list paced; /* queue pairs that wait until their rate lets them send */
 	struct drained drained;
 	struct mailbox mailbox;
@@ -65,6 +67,7 @@ struct soft_rnic {
 	int stop; /* atomic */
 	unsigned int lcore;
 	unsigned int n_qps;
+	unsigned int first; /* of <qp>: the one behind the last that has sent sends first */
 	struct soft_qp *qp[SOFT_RNIC_QPS_MAX];        /* live ones, in no order */
 	struct soft_qp *by_number[SOFT_RNIC_QPS_MAX]; /* QPN mod size */
 	struct soft_rnic_stats stats;
@@ -73,6 +76,15 @@ struct soft_rnic {
 static inline struct soft_rnic *soft_rnic_of(const struct soft_qp *qp)
 {
 	return (struct soft_rnic *)qp->base.rnic;
+}
+
+/* Queue pair <i> of all, in the order of this turn: where a transmit queue is full, its first ones
+ * get what becomes free. */
+static inline struct soft_qp *soft_rnic_qp(const struct soft_rnic *rnic, unsigned int i)
+{
+	unsigned int at = rnic->first + i;
+
+	return rnic->qp[at < rnic->n_qps ? at : at - rnic->n_qps];
 }
 
 /* The transmit queue of a packet of no queue pair: the peer's host reads all of them. */

@@ -23,8 +23,18 @@ static void soft_send_fail(struct soft_qp *qp, uint16_t index, uint8_t syndrome)
 	if (qp->dead)
 		return;
 	qp->dead = true;
+	/* It sends nothing any more, and others need the packets. */
+	requester_fini(&qp->requester);
 	soft_send_report(qp, index, MLX5_POST_CQE_ERROR, syndrome);
 	rnic_qp_report_failure(&qp->params);
+}
+
+/* May one packet more wait for its acknowledgement? */
+static bool may_hold(const struct soft_qp *qp)
+{
+	uint32_t held = soft_rnic_of(qp)->held;
+
+	return held < SOFT_HOLD_MAX && requester_unacked(&qp->requester) < SOFT_HOLD_MAX - held;
 }
 
 /* Send one packet of the current WQE. False when there is no memory, or the window is full. */
@@ -33,7 +43,7 @@ static bool send_piece(struct soft_qp *qp, const struct send_work *w)
 	uint32_t payload = RTE_MIN(w->length - qp->offset, qp->path.mtu);
 	struct rte_mbuf *m;
 
-	if (!requester_room(&qp->requester, 1) || soft_rnic_of(qp)->held >= SOFT_HOLD_MAX)
+	if (!requester_room(&qp->requester, 1) || !may_hold(qp))
 		return false;
 	m = rte_pktmbuf_alloc(soft_rnic_of(qp)->packets);
 	if (m == NULL)
@@ -92,6 +102,8 @@ unsigned int soft_send_poll(struct soft_qp *qp)
 
 void soft_send_acked(struct soft_qp *qp)
 {
+	if (qp->dead)
+		return;
 	while (qp->sent_head != qp->sent_tail) {
 		const struct soft_sent *s = &qp->sent[qp->sent_head & (qp->sq.count - 1)];
 
