@@ -13,6 +13,7 @@
 /* s; a worker that never answers its last requests would be waited for without end */
 #define DRAIN_TIMEOUT_S  600
 #define EXIT_NOT_DRAINED 3
+#define ABSENT           "not registered; drained when it is"
 
 static const struct cli_column brief[] = {
 	{"NAME", "name", CLI_TEXT},
@@ -278,8 +279,7 @@ static json_t *wait_until_drained(struct vigil *v, json_t *result)
 static int conclude_absent(const json_t *result, char *text, size_t size)
 {
 	if (json_is_true(cli_member(result, "setting.drain"))) {
-		snprintf(text, size,
-			 "not registered since doorbell-lb came back; drained when it is");
+		snprintf(text, size, ABSENT);
 		return 0;
 	}
 	snprintf(text, size,
@@ -342,7 +342,7 @@ static const char *whereabouts(const json_t *result)
  * call that began the drain. Returns the exit status, 1 for NULL. */
 static int finish_drain(struct vigil *v, json_t *result)
 {
-	char text[192] = "not registered; drained when it is";
+	char text[192] = ABSENT;
 	struct cli *cli = v->cli;
 	int status = 0;
 
