@@ -181,7 +181,7 @@ WALK(a_worker_serves_again_though_that_cannot_be_saved)
 	walk_destroy(w);
 }
 
-/* What a load balancer finds in its state file that ended in the middle of a replacement. */
+/* A load balancer whose state file has a replacement that was under way when the last one ended. */
 static struct walk *walk_with_kept_replacement(void)
 {
 	struct walk *w = walk_create(NULL);
