@@ -21,6 +21,10 @@
 #define POOL_CACHE  256
 #define DESCRIPTORS 1024
 #define CHECK_US    1000
+/* us from one try to connect a memif to the next; it doubles. The first leaves time for the other
+ * end's handlers, which have a thread of their own. */
+#define CONNECT_US     50000
+#define CONNECT_MAX_US 800000
 #define QPN_FIRST   0x11 /* 0 and 1 are reserved */
 /* UDP source ports: ROCE_SOURCE_MIN and 14 bits, which an odd factor spreads. */
 #define SOURCE_SPREAD 0x9e37u
@@ -28,9 +32,36 @@
 
 /* --- the thread ------------------------------------------------------------------------------ */
 
+/* What waits to be sent is for an end that has gone. */
+static void drop_unsent(struct soft_rnic *rnic)
+{
+	for (uint16_t q = 0; q < rnic->port.queues; q++) {
+		rte_pktmbuf_free_bulk(rnic->tx[q].packet, rnic->tx[q].n);
+		rnic->tx[q].n = 0;
+	}
+}
+
+/* Without a link a port that connects does so again, after ever longer waits. */
+static void soft_rnic_connect(struct soft_rnic *rnic, uint64_t now)
+{
+	uint64_t us = rte_get_tsc_hz() / 1000000;
+
+	if (!rnic->port.waits && port_up(&rnic->port)) {
+		rnic->connect_us = CONNECT_US;
+		rnic->connect_at = now + rnic->connect_us * us;
+		return;
+	}
+	if (now < rnic->connect_at)
+		return;
+	drop_unsent(rnic);
+	port_connect(&rnic->port);
+	rnic->connect_us = RTE_MIN(2 * rnic->connect_us, (uint64_t)CONNECT_MAX_US);
+	rnic->connect_at = rte_rdtsc() + rnic->connect_us * us;
+}
+
 static unsigned int soft_rnic_poll(struct soft_rnic *rnic, uint64_t *next_check)
 {
-	unsigned int work = soft_receive_poll(rnic);
+	unsigned int work = rnic->port.waits ? 0 : soft_receive_poll(rnic);
 	uint64_t now = rte_rdtsc();
 
 	for (unsigned int i = 0; i < rnic->n_qps; i++)
@@ -39,12 +70,16 @@ static unsigned int soft_rnic_poll(struct soft_rnic *rnic, uint64_t *next_check)
 	requester_poll_waiting(&rnic->paced, now);
 	if (now >= *next_check) {
 		mailbox_run(&rnic->mailbox);
+		if (rnic->port.connects)
+			soft_rnic_connect(rnic, now);
 		soft_resolve_poll(rnic, now);
 		for (unsigned int i = 0; i < rnic->n_qps; i++)
 			if (rnic->qp[i]->connected)
 				soft_send_check(rnic->qp[i], now);
 		*next_check = now + rte_get_tsc_hz() / 1000000 * CHECK_US;
 	}
+	if (rnic->port.waits)
+		drop_unsent(rnic);
 	for (uint16_t q = 0; q < rnic->port.queues; q++)
 		if (rnic->tx[q].n > 0)
 			work += txq_flush(&rnic->tx[q]);
@@ -112,6 +147,9 @@ static int soft_rnic_thread(void *argument)
 	uint64_t next_check = 0;
 	unsigned int idle = 0;
 
+	/* The port was started a moment ago. */
+	rnic->connect_us = CONNECT_US;
+	rnic->connect_at = rte_rdtsc() + rte_get_tsc_hz() / 1000000 * CONNECT_US;
 	mailbox_open(&rnic->mailbox);
 	while (!__atomic_load_n(&rnic->stop, __ATOMIC_ACQUIRE)) {
 		uint64_t begin = rte_rdtsc();
@@ -141,6 +179,7 @@ static int soft_rnic_open_port(struct soft_rnic *rnic, char *error, size_t size)
 		.tx_descriptors = DESCRIPTORS,
 		.mtu = rnic->params.mtu,
 		.pool = pools,
+		.may_wait = true,
 	};
 	int ret = 0;
 

@@ -18,6 +18,7 @@
 #include <rte_ethdev.h>
 
 #include "runtime/eal_end.h"
+#include "runtime/memif.h"
 #include "runtime/port.h"
 
 #ifndef AF_XDP
@@ -370,6 +371,20 @@ static bool polls_all_queues(const struct rte_eth_dev_info *info, const struct p
 	return false;
 }
 
+/* Without the driver's words where nobody listens: that is waited for, or said in other words. */
+static int start_device(const struct port *port)
+{
+	int log = port->connects ? rte_log_register("pmd.net.memif") : -1;
+	int level = log < 0 ? -1 : rte_log_get_level(log), ret;
+
+	if (level >= 0)
+		rte_log_set_level(log, RTE_LOG_CRIT);
+	ret = rte_eth_dev_start(port->id);
+	if (level >= 0)
+		rte_log_set_level(log, level);
+	return ret;
+}
+
 static int port_start(struct port *port, const struct port_params *p, char *error,
 		      size_t error_size)
 {
@@ -413,8 +428,17 @@ static int port_start(struct port *port, const struct port_params *p, char *erro
 	if (ret < 0)
 		goto fail;
 	step = "start";
-	ret = rte_eth_dev_start(port->id);
-	if (ret < 0)
+	port->connects = memif_connects(p->device);
+	ret = start_device(port);
+	port->waits = ret < 0 && port->connects && p->may_wait;
+	if (ret < 0 && port->connects && !p->may_wait) {
+		snprintf(error, error_size,
+			 "device '%s': nobody listens at its socket; start the other end first, or "
+			 "give this one role=server",
+			 p->device);
+		return ret;
+	}
+	if (ret < 0 && !port->waits)
 		goto fail;
 	read_rss(port, &info);
 	/* Neighbour discovery uses multicast. Errors do not matter: software ports receive it
@@ -438,6 +462,7 @@ int port_open(struct port *port, const struct port_params *params, char *error, 
 	int before[FDS_MAX], ret;
 	unsigned int n_before = packet_sockets(before, FDS_MAX);
 
+	memif_remove_left(params->device);
 	ret = port_probe(port, params->device, error, error_size);
 	if (ret < 0)
 		return ret;
@@ -502,6 +527,23 @@ void port_stop(struct port *port)
 		port_stop_here(port);
 	else if (eal_interrupt_call(port_stop_called, port))
 		eal_interrupt_call(port_come_by, NULL);
+}
+
+static void stop_device(void *argument)
+{
+	const struct port *port = argument;
+
+	rte_eth_dev_stop(port->id);
+}
+
+bool port_connect(struct port *port)
+{
+	/* As port_stop() does. */
+	if (!port->waits &&
+	    (!eal_interrupt_call(stop_device, port) || !eal_interrupt_call(port_come_by, NULL)))
+		return false;
+	port->waits = start_device(port) < 0;
+	return !port->waits;
 }
 
 void port_close(struct port *port)

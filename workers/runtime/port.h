@@ -66,6 +66,8 @@ struct port {
 	bool steered;       /* AF_XDP with our own XDP program: see kernel_port.h */
 	const char *driver; /* DPDK's name for its driver */
 	struct port_rss spread;
+	bool connects;      /* a memif that connects to another process: see port_connect() */
+	bool waits;         /* it is not started, as nobody listened: it must not be used */
 	int claim;          /* socket of port_claim(); 0 = none */
 	unsigned int n_fds; /* sockets behind the port to poll; 0 = it cannot wake a sleeper */
 	int fds[PORT_FDS_MAX];
@@ -78,6 +80,7 @@ struct port_params {
 	uint16_t mtu;                    /* IP MTU */
 	bool rx_checksums, tx_checksums; /* use the port's checksum offloads if it has them */
 	bool tso;                        /* the same for cutting TCP segments; with tx_checksums */
+	bool may_wait; /* the caller calls port_connect(): nobody need listen yet */
 	struct rte_mempool *const *pool; /* receive buffers, one per queue */
 };
 
@@ -100,6 +103,13 @@ int port_claim(struct port *port, const char *device, char *error, size_t error_
 
 /* Open, configure and start. 0, or -errno with a sentence in <error>. */
 int port_open(struct port *port, const struct port_params *params, char *error, size_t error_size);
+/*
+ * Connect a port that <connects> anew: for one without a link (port_up()), now and then, until it
+ * has one. Called by the thread that uses its queues, between two uses; takes a millisecond, and up
+ * to INTERRUPT_THREAD_MS when a driver's handler is stuck. False when nobody listens: it <waits>
+ * then.
+ */
+bool port_connect(struct port *port);
 /* Stop and close, and keep the claim for another port_open(). */
 void port_stop(struct port *port);
 void port_close(struct port *port);
