@@ -21,10 +21,7 @@
 #define POOL_CACHE  256
 #define DESCRIPTORS 1024
 #define CHECK_US    1000
-/* us from one try to connect a memif to the next; it doubles. The first leaves time for the other
- * end's handlers, which have a thread of their own. */
-#define CONNECT_US     50000
-#define CONNECT_MAX_US 800000
+#define ATTEND_US       5000
 #define QPN_FIRST   0x11 /* 0 and 1 are reserved */
 /* UDP source ports: ROCE_SOURCE_MIN and 14 bits, which an odd factor spreads. */
 #define SOURCE_SPREAD 0x9e37u
@@ -41,22 +38,21 @@ static void drop_unsent(struct soft_rnic *rnic)
 	}
 }
 
-/* Without a link a port that connects does so again, after ever longer waits. */
-static void soft_rnic_connect(struct soft_rnic *rnic, uint64_t now)
+/* Now and then: let the driver of a memif handle what came from its other end. */
+static void soft_rnic_attend(struct soft_rnic *rnic, uint64_t now)
 {
 	uint64_t us = rte_get_tsc_hz() / 1000000;
+	bool was_up = !rnic->port.waits && port_up(&rnic->port);
 
-	if (!rnic->port.waits && port_up(&rnic->port)) {
-		rnic->connect_us = CONNECT_US;
-		rnic->connect_at = now + rnic->connect_us * us;
+	if (now < rnic->attend_at)
 		return;
-	}
-	if (now < rnic->connect_at)
-		return;
-	drop_unsent(rnic);
-	port_connect(&rnic->port);
-	rnic->connect_us = RTE_MIN(2 * rnic->connect_us, (uint64_t)CONNECT_MAX_US);
-	rnic->connect_at = rte_rdtsc() + rnic->connect_us * us;
+	rnic->attend_at = now + ATTEND_US * us;
+	if (port_wants_attention(&rnic->port, now / us / 1000))
+		while (!port_attend(&rnic->port, now / us / 1000) &&
+		       !__atomic_load_n(&rnic->stop, __ATOMIC_ACQUIRE))
+			;
+	if (!was_up && !rnic->port.waits && port_up(&rnic->port))
+		drop_unsent(rnic);
 }
 
 static unsigned int soft_rnic_poll(struct soft_rnic *rnic, uint64_t *next_check)
@@ -70,8 +66,8 @@ static unsigned int soft_rnic_poll(struct soft_rnic *rnic, uint64_t *next_check)
 	requester_poll_waiting(&rnic->paced, now);
 	if (now >= *next_check) {
 		mailbox_run(&rnic->mailbox);
-		if (rnic->port.connects)
-			soft_rnic_connect(rnic, now);
+		if (rnic->port.attended)
+			soft_rnic_attend(rnic, now);
 		soft_resolve_poll(rnic, now);
 		for (unsigned int i = 0; i < rnic->n_qps; i++)
 			if (rnic->qp[i]->connected)
@@ -147,9 +143,6 @@ static int soft_rnic_thread(void *argument)
 	uint64_t next_check = 0;
 	unsigned int idle = 0;
 
-	/* The port was started a moment ago. */
-	rnic->connect_us = CONNECT_US;
-	rnic->connect_at = rte_rdtsc() + rte_get_tsc_hz() / 1000000 * CONNECT_US;
 	mailbox_open(&rnic->mailbox);
 	while (!__atomic_load_n(&rnic->stop, __ATOMIC_ACQUIRE)) {
 		uint64_t begin = rte_rdtsc();
@@ -179,6 +172,7 @@ static int soft_rnic_open_port(struct soft_rnic *rnic, char *error, size_t size)
 		.tx_descriptors = DESCRIPTORS,
 		.mtu = rnic->params.mtu,
 		.pool = pools,
+		.attends = true,
 		.may_wait = true,
 	};
 	int ret = 0;

@@ -57,8 +57,7 @@ struct soft_rnic {
 	struct txq tx[SOFT_RNIC_QUEUES_MAX];      /* of the port's queues */
 	struct rte_mempool *packets; /* received, and sent until acknowledged */
 	struct rte_mempool *small;   /* ACKs and ARP */
-	uint64_t connect_at;         /* TSC: when the port, a memif, may try to connect again */
-	uint64_t connect_us;         /* what it then waits */
+	uint64_t attend_at;          /* TSC: when the port is looked after again */
 	uint32_t held;               /* packets that wait for an acknowledgement */
 	struct requester_list paced; /* queue pairs that wait until their rate lets them send */
 	struct drained drained;

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # A load balancer and a worker that are joined by a memif find each other in any order: whichever of them starts first,
-# both at once, and whichever of them ends, in order or killed, and starts again. A request comes back each time.
+# both at once, and whichever of them ends, in order or killed, and starts again. A request comes back each time. And a
+# worker that is killed under load, whose memory both ends read and write, takes nobody with it.
 #
 # Runs beside another: it measures no time.
 . "$(dirname "$0")/story.sh"
@@ -25,7 +26,7 @@ agent() {
 
 # met WHAT: waits until w1 is active by a registration that is not the last one's, and has answered
 is_new() {
-    [ "$(worker w1 state)" = active ] && [ "$(worker w1 instance)" != "$instance" ]
+    cli --json workers show w1 | jq -e --arg last "$instance" '.worker | .state == "active" and .instance != $last'
 }
 met() {
     wait_for "the worker to be active: $1" is_new
@@ -43,7 +44,7 @@ both_end() {
 }
 
 rounds=0
-for signal in TERM KILL TERM KILL; do
+for signal in TERM KILL; do
     agent
     expect_log w1 canary=passed
     lb
@@ -72,4 +73,24 @@ for signal in TERM KILL TERM KILL; do
     : >"$dir/w1.log"
 done
 ! grep -q "doorbell-agent: device" "$dir"/w1.log || fail "an agent gave up"
-echo "$rounds pairs found each other by memif"
+
+# A lcore that never sleeps is in the middle of the memif's rings most of the time.
+sed -i '/^workers:/d' "$dir/lb.yaml"
+printf 'idle: poll\nworkers: {timeout_ms: 1000, suspect_ms: 0}\n' >>"$dir/lb.yaml"
+start_lb
+agent
+met "before the load"
+load_start busy echo --to "$vip:8500" --sockets 64 --duration-s 3600 --rate 60000
+for kills in $(seq 15); do
+    wait_for "requests" requests_above w1 1000
+    kill -KILL "$pid_w1"
+    stop "$pid_w1"
+    is_running "$pid_lb" || fail "the load balancer ended with its worker"
+    agent
+    wait_for "the worker to be active, after $kills kills" is_new
+    instance=$(worker w1 instance)
+done
+kill -KILL "$pid_lb"
+stop "$pid_lb"
+is_running "$pid_w1" || fail "the worker ended with its load balancer"
+echo "$rounds pairs found each other by memif, and $kills workers were killed under load"

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "runtime/memif.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -67,4 +70,43 @@ void memif_remove_left(const char *device)
 	if (memif_listens(device) && strstr(abstract, "no") != NULL &&
 	    stat(address.sun_path, &st) == 0 && S_ISSOCK(st.st_mode) && nobody_listens(&address))
 		unlink(address.sun_path);
+}
+
+/* Nothing else in our processes has sockets of this kind. */
+static bool is_memif_socket(int fd)
+{
+	int domain, type;
+	socklen_t domain_size = sizeof(domain), type_size = sizeof(type);
+
+	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &domain_size) == 0 &&
+	       domain == AF_UNIX && getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_size) == 0 &&
+	       type == SOCK_SEQPACKET;
+}
+
+bool memif_watch(int *epoll)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	struct dirent *entry;
+
+	if (*epoll == 0)
+		*epoll = epoll_create1(EPOLL_CLOEXEC);
+	while (dir != NULL && (entry = readdir(dir)) != NULL) {
+		int fd = atoi(entry->d_name);
+		struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP};
+
+		/* One that is there already is refused, and one that was closed is gone by itself.
+		 */
+		if (entry->d_name[0] != '.' && is_memif_socket(fd))
+			epoll_ctl(*epoll, EPOLL_CTL_ADD, fd, &event);
+	}
+	if (dir != NULL)
+		closedir(dir);
+	return dir != NULL && *epoll > 0;
+}
+
+bool memif_has_news(int epoll)
+{
+	struct epoll_event event;
+
+	return epoll_wait(epoll, &event, 1, 0) > 0;
 }

@@ -10,6 +10,14 @@
  *    refuses ("ID not found", "Already connected"), and the client has no link from then on. Nor
  *    has it after the server was restarted. So a port that connects is started again until it has a
  *    link (port_connect()).
+ *  - What it hears from the other end it handles on the EAL's interrupt thread, and when that end
+ * has gone it unmaps there what the lcores are reading: a worker that was killed under load ended
+ * its load balancer. So that thread is held (eal_interrupt_hold()), and makes its rounds when
+ *    something has come, while no lcore uses the port (port_attend()).
+ *  - A client that has gone between its connect() and the server's accept() ends the server's
+ * process: the driver closes the connection, whose handler stays registered, and the EAL panics.
+ * Nothing of ours comes between both; that time is as short as the control thread's way to
+ * port_attend().
  *  - A server that was killed leaves the socket's file, and the next one cannot listen. So one at
  *    which nobody listens is removed first (memif_remove_left()).
  */
@@ -18,8 +26,16 @@
 
 #include <stdbool.h>
 
-/* True when <device> is a memif that connects; false for one that listens, and for other devices. */
+/* True when <device> is a memif that connects; false for one that listens, and for other devices.
+ */
 bool memif_connects(const char *device);
+/*
+ * The sockets of this process' memifs, as one descriptor to poll, into <epoll>, which is made if it
+ * is 0. Again when some may have been opened. False when that is not possible.
+ */
+bool memif_watch(int *epoll);
+/* True when something has come by one of them. */
+bool memif_has_news(int epoll);
 /* Before a memif that listens is opened: remove the file of a socket at which nobody does. */
 void memif_remove_left(const char *device);
 
