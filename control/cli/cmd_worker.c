@@ -154,6 +154,8 @@ struct vigil {
 	uint64_t end;          /* ms */
 	bool lost;             /* doorbell-lb was lost, and came back */
 	bool ask_again;        /* that happened since the replacement was asked for */
+	json_int_t generation; /* of the worker when the drain began */
+	json_int_t in_hand;    /* that one's requests when it was last seen */
 };
 
 static void vigil_set_end(struct vigil *v)
@@ -261,7 +263,10 @@ static json_t *wait_until_drained(struct vigil *v, json_t *result)
 	struct cli *cli = v->cli;
 
 	vigil_set_end(v);
+	v->generation = json_integer_value(cli_member(result, "worker.generation"));
 	while (result != NULL && !is_decided(result) && clock_now_ms() < v->end) {
+		if (json_integer_value(cli_member(result, "worker.generation")) == v->generation)
+			v->in_hand = json_integer_value(cli_member(result, "worker.outstanding"));
 		show_progress(cli, result, false);
 		control_client_wait(cli->client, DRAIN_POLL_MS);
 		json_decref(result);
@@ -301,6 +306,13 @@ static int conclude(const struct vigil *v, const json_t *result, char *text, siz
 	if (!json_is_object(worker)) {
 		snprintf(text, size, "gone, with %lld requests in hand", lost);
 		return lost > 0 ? EXIT_NOT_DRAINED : 0;
+	}
+	/* It went, and was back before the next look. */
+	if (!v->lost && v->generation != 0 &&
+	    json_integer_value(json_object_get(worker, "generation")) != v->generation) {
+		snprintf(text, size, "%s, as it registered again, with %lld requests in hand",
+			 state_name(result), (long long)v->in_hand);
+		return v->in_hand > 0 ? EXIT_NOT_DRAINED : 0;
 	}
 	if (is_drained(result)) {
 		snprintf(text, size, "drained");
