@@ -29,7 +29,7 @@
 
 /* --- the thread ------------------------------------------------------------------------------ */
 
-/* What waits to be sent is for an end that has gone. */
+/* Packets that wait to be sent are for an end that has gone. */
 static void drop_unsent(struct soft_rnic *rnic)
 {
 	for (uint16_t q = 0; q < rnic->port.queues; q++) {

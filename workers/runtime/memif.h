@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What DPDK's memif leaves to its user: its two ends find each other by a UNIX socket, at which the
- * end with role=server listens. Pure but for the socket's file; any thread.
+ * The sockets of DPDK's memif, by which its two ends find each other: the one with role=server
+ * listens. Pure but for files and sockets; any thread.
  *
  * DPDK 22.11's driver has gaps, which make it fail now and then when two processes start or
  * end at about the same time:
