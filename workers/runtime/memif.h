@@ -3,23 +3,23 @@
  * The sockets of DPDK's memif, by which its two ends find each other: the one with role=server
  * listens. Pure but for files and sockets; any thread.
  *
- * DPDK 22.11's driver has gaps, which make it fail now and then when two processes start or
- * end at about the same time:
- *  - A client connects when its port starts, and only then. If nobody listens yet, the start fails;
- *    if the server is not started yet, or has not noticed that the client before has gone, it
- *    refuses ("ID not found", "Already connected"), and the client has no link from then on. Nor
- *    has it after the server was restarted. So a port that connects is started again until it has a
- *    link (port_connect()).
- *  - What it hears from the other end it handles on the EAL's interrupt thread, and when that end
- * has gone it unmaps there what the lcores are reading: a worker that was killed under load ended
- * its load balancer. So that thread is held (eal_interrupt_hold()), and makes its rounds when
- *    something has come, while no lcore uses the port (port_attend()).
- *  - A client that has gone between its connect() and the server's accept() ends the server's
- * process: the driver closes the connection, whose handler stays registered, and the EAL panics.
- * Nothing of ours comes between both; that time is as short as the control thread's way to
- * port_attend().
- *  - A server that was killed leaves the socket's file, and the next one cannot listen. So one at
- *    which nobody listens is removed first (memif_remove_left()).
+ * DPDK 22.11's driver has gaps, which show when two processes start or end at about the same time.
+ *
+ * A client connects when its port starts, and only then. If nobody listens yet, the start fails; if
+ * the server is not started yet, or has not noticed that the client before has gone, it refuses
+ * ("ID not found", "Already connected"), and the client has no link from then on. Nor has it after
+ * the server was restarted. So port_attend() starts such a port again until it has a link.
+ *
+ * On hearing that the other end has gone, the EAL's interrupt thread unmaps the rings that lcores
+ * are reading: a worker that was killed under load ended its load balancer. So that thread is held
+ * (eal_interrupt_hold()), and makes its rounds when something has come and no lcore uses the port.
+ *
+ * A client that has gone between its connect() and the server's accept() ends the server's process:
+ * the driver closes the connection, whose handler stays registered, and the EAL panics. Nothing of
+ * ours comes between both; that time is as short as the control thread's way to port_attend().
+ *
+ * A server that was killed leaves the socket's file, and the next one cannot listen. So one at
+ * which nobody listens is removed first (memif_remove_left()).
  */
 #ifndef RUNTIME_MEMIF_H
 #define RUNTIME_MEMIF_H
