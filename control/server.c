@@ -160,15 +160,6 @@ static void on_retry(evutil_socket_t fd, short what, void *context)
 			evconnlistener_enable(server->listener[i]);
 }
 
-static void on_sample(evutil_socket_t fd, short what, void *context)
-{
-	struct control_server *server = context;
-
-	uint64_t now = clock_now_ms();
-
-	window_sample(server->window, server->lb, now);
-}
-
 static void on_remind(evutil_socket_t fd, short what, void *context)
 {
 	struct control_server *server = context;
@@ -238,6 +229,47 @@ static int open_unix(struct control_server *server, enum control_role role, cons
 	remember_socket(server, role, path);
 	server->listener[role] = listen_on(server, fd, error, error_size);
 	return server->listener[role] != NULL ? 0 : -EIO;
+}
+
+/*
+ * Programs that tidy up folders remove sockets that look old, and with it nobody could reach this
+ * process any more: make the file again. One that is another process' stays.
+ */
+static void restore_socket(struct control_server *server, enum control_role role, const char *path,
+			   const char *group)
+{
+	struct evconnlistener *old = server->listener[role];
+	char error[512];
+	struct stat st;
+
+	if (old == NULL || stat(path, &st) == 0 || errno != ENOENT)
+		return;
+	if (open_unix(server, role, path, group, error, sizeof(error)) == 0) {
+		evconnlistener_free(old);
+		server->socket[role].lost = false;
+		rte_log(RTE_LOG_WARNING, control_log,
+			"control: event=socket_restored socket=%s reason=\"its file was "
+			"removed\"\n",
+			path);
+		return;
+	}
+	server->listener[role] = old;
+	if (!server->socket[role].lost)
+		rte_log(RTE_LOG_ERR, control_log, "control: event=socket_lost reason=\"%s\"\n",
+			error);
+	server->socket[role].lost = true;
+}
+
+static void on_sample(evutil_socket_t fd, short what, void *context)
+{
+	struct control_server *server = context;
+	const struct lb_config *config = lb_config_get(server->lb);
+	uint64_t now = clock_now_ms();
+
+	window_sample(server->window, server->lb, now);
+	restore_socket(server, CONTROL_OPERATOR, config->control_socket, config->control_group);
+	restore_socket(server, CONTROL_READER, config->control_read_only_socket,
+		       config->control_read_only_group);
 }
 
 static int open_listeners(struct control_server *server, char *error, size_t error_size)

@@ -92,6 +92,11 @@ struct agent_session {
 	struct agent_lookup *lookup; /* running; it may take longer than several tries */
 	struct lookup_addresses known;
 	unsigned int at, tried; /* in <known>: index of the next; number tried */
+	bool refused;           /* all that were tried: nobody listens there */
+	/* Nobody listens where the load balancer was: it has ended, and what its worker still has
+	 * goes nowhere. A network that is cut is silent instead. */
+	bool lb_gone;
+	uint64_t left_beats; /* heartbeats of the loop when we were asked to leave */
 	struct event *retry, *check, *give_up, *renew;
 	struct event *patience; /* limits the wait for an answer until we serve */
 	enum step step;
@@ -684,7 +689,7 @@ static void session_on_read(struct bufferevent *connection, void *context)
 }
 
 static void session_on_event(struct bufferevent *connection, short what, void *context);
-static void try_next(struct agent_session *s, const char *why_not_last);
+static void try_next(struct agent_session *s, int error, const char *why_not_last);
 
 /* TCP is connected: start TLS. */
 static void start_tls(struct agent_session *s)
@@ -703,6 +708,7 @@ static void start_tls(struct agent_session *s)
 
 static void take_connection(struct agent_session *s)
 {
+	s->lb_gone = false;
 	if (s->step == STEP_CONNECTING && agent_dial_wants_tls(s->setup->options))
 		return start_tls(s);
 	if (!agent_dial_proven(s->connection))
@@ -741,7 +747,8 @@ static void session_on_event(struct bufferevent *connection, short what, void *c
 	if (!(what & (BEV_EVENT_EOF | BEV_EVENT_ERROR | BEV_EVENT_TIMEOUT)))
 		return;
 	if (s->step == STEP_CONNECTING)
-		return try_next(s, evutil_socket_error_to_string(EVUTIL_SOCKET_ERROR()));
+		return try_next(s, EVUTIL_SOCKET_ERROR(),
+				evutil_socket_error_to_string(EVUTIL_SOCKET_ERROR()));
 	report_lost_connection(s, connection);
 }
 
@@ -763,7 +770,8 @@ static void try_address(struct agent_session *s)
 	if (bufferevent_socket_connect(connection, (const struct sockaddr *)&a->at, (int)a->size) <
 		    0 &&
 	    s->connection == connection)
-		try_next(s, evutil_socket_error_to_string(EVUTIL_SOCKET_ERROR()));
+		try_next(s, EVUTIL_SOCKET_ERROR(),
+			 evutil_socket_error_to_string(EVUTIL_SOCKET_ERROR()));
 }
 
 /* Connect to the addresses just found, or else to those of the last lookup. */
@@ -778,11 +786,12 @@ static void take_addresses(struct agent_session *s, const char *why_none)
 		return session_fail(s, RETRY_MS, reason);
 	}
 	s->tried = 0;
+	s->refused = true;
 	try_address(s);
 }
 
 /* Try each address once, then wait. */
-static void try_next(struct agent_session *s, const char *why_not_last)
+static void try_next(struct agent_session *s, int error, const char *why_not_last)
 {
 	const struct agent_options *o = s->setup->options;
 	char reason[384];
@@ -790,8 +799,10 @@ static void try_next(struct agent_session *s, const char *why_not_last)
 	bufferevent_free(s->connection);
 	s->connection = NULL;
 	s->at++;
+	s->refused &= error == ECONNREFUSED;
 	if (++s->tried < s->known.n)
 		return try_address(s);
+	s->lb_gone = s->refused;
 	snprintf(reason, sizeof(reason),
 		 "cannot reach the load balancer at %s:%s (addresses tried: %u): %s; trying again",
 		 o->lb.host, o->lb.port_text, s->tried, why_not_last);
@@ -865,6 +876,21 @@ static bool gpu_is_lost(struct agent_session *s)
 	return !well;
 }
 
+/*
+ * True when a worker that is to end has nothing left to do: its load balancer is gone, and since we
+ * were asked to leave the loop has sent a heartbeat, which it does between batches, with nothing in
+ * hand.
+ */
+static bool has_nothing_to_do(const struct agent_session *s)
+{
+	struct agent_loop_stats stats;
+
+	if (!s->leaving || !s->detached || !s->lb_gone)
+		return false;
+	agent_worker_stats_read(s->worker, &stats);
+	return stats.heartbeats != s->left_beats && stats.backlog == 0;
+}
+
 static void on_check(evutil_socket_t fd, short what, void *context)
 {
 	struct agent_session *s = context;
@@ -881,6 +907,11 @@ static void on_check(evutil_socket_t fd, short what, void *context)
 		LOG(ERR, "worker=%s gpu=%d %s: this process exits", s->setup->name, s->setup->gpu,
 		    s->gpu.notice);
 		return session_end(s, true);
+	}
+	if (has_nothing_to_do(s)) {
+		LOG(NOTICE, "worker=%s leaves: its load balancer is gone, and nothing is in hand",
+		    s->setup->name);
+		return session_end(s, false);
 	}
 	if (!agent_worker_failed(s->worker, &final, why, sizeof(why)))
 		return session_set_timer(s->check, CHECK_MS);
@@ -912,7 +943,7 @@ static void on_patience(evutil_socket_t fd, short what, void *context)
 	struct agent_session *s = context;
 
 	if (s->step == STEP_CONNECTING)
-		return try_next(s, "no answer");
+		return try_next(s, ETIMEDOUT, "no answer");
 	if (s->step == STEP_LOOKING_UP)
 		return take_addresses(s, "the name server does not answer");
 	session_fail(s, RETRY_MS, "the load balancer does not answer; trying again");
@@ -1003,12 +1034,23 @@ void agent_session_destroy(struct agent_session *s)
 
 void agent_session_leave(struct agent_session *s)
 {
+	struct agent_loop_stats stats;
+
 	if (s->leaving || (s->step < STEP_REGISTER && !s->detached)) {
 		session_end(s, false);
 		return;
 	}
 	s->leaving = true;
 	session_set_timer(s->give_up, LEAVE_MS);
+	if (s->worker != NULL) {
+		agent_worker_stats_read(s->worker, &stats);
+		s->left_beats = stats.heartbeats;
+	}
 	if (s->step == STEP_SERVING)
-		send_request(s, "agent.drain", json_object());
+		return send_request(s, "agent.drain", json_object());
+	/* Between two tries: how the next one ends tells whether there is anything to wait for. */
+	if (s->step == STEP_IDLE) {
+		evtimer_del(s->retry);
+		session_start_try(s);
+	}
 }

@@ -446,6 +446,7 @@ static int lb_open_port(struct lb *lb, unsigned int index)
 		.tx_checksums = config->offloads && config->clients,
 		.tso = config->tso && lb->config.tcp.used,
 		.pool = pools,
+		.attends = true,
 	};
 	struct port *port = &lb->port[index];
 	char reason[KERNEL_PORT_REASON_MAX], error[512];
@@ -736,8 +737,49 @@ struct worker_pool *lb_pool(struct lb *lb)
 	return lb->pool;
 }
 
+int lb_attention(const struct lb *lb)
+{
+	/* One tells of all. */
+	for (unsigned int i = 0; i < lb->config.n_ports; i++)
+		if (lb->port[i].attended)
+			return lb->port[i].news;
+	return -1;
+}
+
+static bool wants_attention(struct lb *lb, uint64_t now_ms)
+{
+	bool wants = false;
+
+	for (unsigned int i = 0; i < lb->config.n_ports; i++)
+		wants |= lb->port[i].receives != NULL || port_wants_attention(&lb->port[i], now_ms);
+	return wants;
+}
+
+/*
+ * Let the driver of memifs handle what came from their other ends, while no lcore uses any of them:
+ * its handlers see them all. Where one is not over in time, the ports rest until it is.
+ */
+bool lb_attend(struct lb *lb)
+{
+	uint64_t now_ms = lb_now_ms(lb);
+	bool came = true;
+
+	if (!wants_attention(lb, now_ms))
+		return true;
+	for (unsigned int i = 0; i < lb->config.n_ports; i++)
+		if (lb->port[i].attended)
+			port_pause(&lb->port[i]);
+	rte_rcu_qsbr_synchronize(lb->qsbr, RTE_QSBR_THRID_INVALID);
+	for (unsigned int i = 0; came && i < lb->config.n_ports; i++)
+		came = !lb->port[i].attended || port_attend(&lb->port[i], now_ms);
+	for (unsigned int i = 0; came && i < lb->config.n_ports; i++)
+		port_resume(&lb->port[i]);
+	return came && !wants_attention(lb, now_ms);
+}
+
 void lb_tick(struct lb *lb)
 {
+	lb_attend(lb);
 	registry_free_links(lb);
 	verbs_ports_tick(lb);
 	retire_tick(lb);

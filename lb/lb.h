@@ -40,6 +40,14 @@ struct worker_pool *lb_pool(struct lb *lb);
 /* The access log's file may have another name now: go on in a new one. */
 void lb_reopen_logs(struct lb *lb);
 
+/*
+ * A descriptor that is readable when lb_attend() has something to do, which should not wait for the
+ * next tick; -1: none. The other end of a memif has said something.
+ */
+int lb_attention(const struct lb *lb);
+/* False when that is not over: not before the next tick again. */
+bool lb_attend(struct lb *lb);
+
 /* The control thread's regular work: health, address resolution. Call every 10 to 50 ms. */
 void lb_tick(struct lb *lb);
 

@@ -53,6 +53,7 @@ struct service {
 	struct lb *lb;
 	struct event_base *base;
 	struct control_server *server;
+	struct event *attention; /* NULL: no port needs any */
 };
 
 static void on_tick(evutil_socket_t fd, short what, void *context)
@@ -60,9 +61,20 @@ static void on_tick(evutil_socket_t fd, short what, void *context)
 	const struct service *s = context;
 
 	lb_tick(s->lb);
+	if (s->attention != NULL)
+		event_add(s->attention, NULL);
 	supervisor_tick(&supervisor, s->lb, lb_now_ms(s->lb));
 	if (lb_stop_over(s->lb))
 		event_base_loopbreak(s->base);
+}
+
+/* The tick makes this wait for a descriptor again that stays readable. */
+static void on_attention(evutil_socket_t fd, short what, void *context)
+{
+	const struct service *s = context;
+
+	if (!lb_attend(s->lb))
+		event_del(s->attention);
 }
 
 static void ignore_change(void *context, const struct lb_config_change *change)
@@ -148,6 +160,9 @@ static int serve_until_stopped(struct lb *lb)
 		goto out;
 	service.server = server;
 	event_add(hangup, NULL);
+	if (lb_attention(lb) >= 0)
+		service.attention = event_new(base, lb_attention(lb), EV_READ | EV_PERSIST,
+					      on_attention, &service);
 	if (lb_start(lb) == 0) {
 		rte_log(RTE_LOG_NOTICE, RTE_LOGTYPE_USER1,
 			"lb: serving control=%s agents_port=%u\n",
@@ -157,6 +172,8 @@ static int serve_until_stopped(struct lb *lb)
 		ret = EXIT_SUCCESS;
 	}
 	control_server_destroy(server);
+	if (service.attention != NULL)
+		event_free(service.attention);
 	lb_stop(lb);
 	event_free(tick);
 	event_free(term);

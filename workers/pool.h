@@ -81,9 +81,8 @@ struct worker {
 	bool uncontrolled;        /* its agent's control connection is lost; its loop may run */
 	uint32_t uncontrolled_ms; /* since when */
 	bool leaving;             /* its agent asked for the drain because it will end */
-	/* The worker for which it is drained until it is drained (operator_settings.h); "": none.
-	 */
-	char successor[WORKER_NAME_MAX];
+	/* Its setting has a successor, which was seen to serve: the drain for it is in force. */
+	bool replaced;
 	uint32_t own_weight;      /* the agent's weight; spec.weight is the one in effect */
 	uint16_t share;         /* per mille of its weight, less than full in slow start; 0: full */
 	uint32_t active_ms;     /* when it turned active first, on the same clock */

@@ -132,7 +132,32 @@ int workers_settings_drain(struct worker_settings *settings, const char *name, b
 	if (row == NULL)
 		return ret;
 	row->drain = drain;
+	row->successor[0] = '\0';
 	remove_if_empty(settings, row);
+	return 0;
+}
+
+static void set_successor(struct worker_setting *row, const char *successor)
+{
+	strncpy(row->successor, successor, sizeof(row->successor) - 1);
+	row->successor[sizeof(row->successor) - 1] = '\0';
+}
+
+int workers_settings_replace(struct worker_settings *settings, const char *name,
+			     const char *successor)
+{
+	int ret = 0;
+	struct worker_setting *row = settings_find_or_add(settings, name, true, &ret);
+
+	if (row == NULL)
+		return ret;
+	if (!row->drain || row->successor[0] != '\0')
+		set_successor(row, successor);
+	row->drain = true;
+	for (unsigned int i = 0; i < settings->n; i++)
+		if (strcmp(settings->row[i].successor, name) == 0 &&
+		    strcmp(settings->row[i].name, successor) != 0)
+			set_successor(&settings->row[i], successor);
 	return 0;
 }
 

@@ -26,6 +26,8 @@ struct setting_pin {
 struct worker_setting {
 	char name[WORKER_NAME_MAX];
 	bool drain;      /* it gets no new requests */
+	/* The worker for which it is drained, until it is drained; "": none. */
+	char successor[WORKER_NAME_MAX];
 	uint32_t weight; /* replaces the agent's weight; 0: the agent's weight */
 	unsigned int n_pins;
 	struct setting_pin *pin; /* in no order */
@@ -50,7 +52,14 @@ const struct worker_setting *workers_settings_at(const struct worker_settings *s
  * Change one setting. A name without settings is removed. 0, or -errno with nothing changed:
  * -ENOMEM, or -ENOSPC above SETTINGS_MAX or SETTINGS_PINS_MAX.
  */
+/* Also ends a replacement that is under way. Needs no memory where the name has settings. */
 int workers_settings_drain(struct worker_settings *settings, const char *name, bool drain);
+/*
+ * Drain <name> for <successor>. One that is drained for its own sake stays so. Those that are
+ * drained for <name> are drained for <successor> from now on.
+ */
+int workers_settings_replace(struct worker_settings *settings, const char *name,
+			     const char *successor);
 int workers_settings_weight(struct worker_settings *settings, const char *name, uint32_t weight);
 int workers_settings_pin(struct worker_settings *settings, const char *name, const char *service,
 			 enum assign_pin pin);

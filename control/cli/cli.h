@@ -56,6 +56,7 @@ enum cli_option {
 	CLI_FOR_SECONDS,
 	CLI_ABSENT,
 	CLI_TIMEOUT,
+	CLI_PARTLY,
 	CLI_OPTIONS,
 };
 
@@ -82,7 +83,7 @@ struct cli {
 	uint64_t snaplen, seconds;
 	const char *service, *worker, *of_client, *zone, *state, *sort, *by;
 	uint64_t limit, min_bytes, min_idle_s; /* 0 = none given */
-	bool all, no_wait, stream, once, absent;
+	bool all, no_wait, stream, once, absent, partly;
 	uint64_t timeout_s; /* of workers drain; 0: none given */
 	/* doctor */
 	const char *config, *lb, *device, *address, *engine, *lb_fabric_address, *root;

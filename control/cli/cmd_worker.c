@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -12,6 +13,7 @@
 /* s; a worker that never answers its last requests would be waited for without end */
 #define DRAIN_TIMEOUT_S  600
 #define EXIT_NOT_DRAINED 3
+#define ABSENT           "not registered; drained when it is"
 
 static const struct cli_column brief[] = {
 	{"NAME", "name", CLI_TEXT},
@@ -145,16 +147,77 @@ static void show_progress(const struct cli *cli, const json_t *result, bool over
 			(long long)json_integer_value(cli_member(result, "worker.outstanding")));
 }
 
-/* The settings of cli->name and the fate of its last worker; null when nothing is set. */
-static json_t *find_setting(struct cli *cli)
+/* A drain or a replacement that is waited for, over a restart of the load balancer. */
+struct vigil {
+	struct cli *cli;
+	const char *successor; /* of a replacement; NULL: a drain */
+	uint64_t end;          /* ms */
+	bool lost;             /* doorbell-lb was lost, and came back */
+	bool ask_again;        /* that happened since the replacement was asked for */
+	json_int_t generation; /* of the worker when the drain began */
+	json_int_t in_hand;    /* that one's requests when it was last seen */
+};
+
+static void vigil_set_end(struct vigil *v)
 {
-	json_t *all = cli_call(cli, "workers.settings", NULL), *row, *found = NULL;
+	uint64_t s = v->cli->timeout_s ? v->cli->timeout_s : DRAIN_TIMEOUT_S;
+
+	v->end = clock_now_ms() + 1000 * s;
+}
+
+/* Connect again, whenever doorbell-lb is back. False, with a sentence in <error>, at the end of the
+ * time. */
+static bool connect_again(struct vigil *v, char *error, size_t size)
+{
+	struct cli *cli = v->cli;
+
+	if (!v->lost)
+		fprintf(stderr, "doorbell: %s; waiting for it to come back\n", error);
+	v->lost = v->ask_again = true;
+	control_client_close(cli->client);
+	cli->client = NULL;
+	while (clock_now_ms() < v->end) {
+		cli->client = control_client_connect(cli->socket, error, size);
+		if (cli->client != NULL)
+			return true;
+		poll(NULL, 0, DRAIN_POLL_MS);
+	}
+	return false;
+}
+
+/*
+ * As control_client_call(), and again over another connection when doorbell-lb is lost: what was
+ * asked for is in its state file, and the worker's requests must be waited for all the same.
+ */
+static json_t *vigil_call(struct vigil *v, const char *method, json_t *params, int *code,
+			  char *error, size_t size)
+{
+	json_t *result;
+
+	do
+		result = control_client_call(v->cli->client, method, json_incref(params), code,
+					     error, size);
+	while (result == NULL && *code == 0 && connect_again(v, error, size));
+	json_decref(params);
+	return result;
+}
+
+/* The settings of cli->name and the fate of its last worker; null when nothing is set. NULL after
+ * an error message. */
+static json_t *find_setting(struct vigil *v)
+{
+	char error[512];
+	json_t *all, *row, *found = NULL;
+	int code;
 	size_t i;
 
-	if (all == NULL)
+	all = vigil_call(v, "workers.settings", json_object(), &code, error, sizeof(error));
+	if (all == NULL) {
+		cli_daemon_error(error);
 		return NULL;
+	}
 	json_array_foreach (json_object_get(all, "settings"), i, row)
-		if (strcmp(json_string_value(json_object_get(row, "name")), cli->name) == 0)
+		if (strcmp(json_string_value(json_object_get(row, "name")), v->cli->name) == 0)
 			found = json_incref(row);
 	json_decref(all);
 	return found != NULL ? found : json_null();
@@ -164,18 +227,17 @@ static json_t *find_setting(struct cli *cli)
  * Ask again for the present state, in the form that workers.drain replied. NULL after an error
  * message.
  */
-static json_t *look_again(struct cli *cli)
+static json_t *look_again(struct vigil *v)
 {
 	char error[512];
 	int code = 0;
-	json_t *now = control_client_call(cli->client, "workers.show",
-					  json_pack("{s:s}", "name", cli->name), &code, error,
-					  sizeof(error));
+	json_t *now = vigil_call(v, "workers.show", json_pack("{s:s}", "name", v->cli->name), &code,
+				 error, sizeof(error));
 
 	if (now != NULL)
 		return now;
 	if (code == CONTROL_ERROR_NOT_FOUND) {
-		json_t *setting = find_setting(cli);
+		json_t *setting = find_setting(v);
 
 		return setting != NULL ? json_pack("{s:n, s:o}", "worker", "setting", setting)
 				       : NULL;
@@ -193,30 +255,64 @@ static bool is_decided(const json_t *result)
 	       is_drained(result);
 }
 
-/* Poll until the worker is drained. Replaces <result>, with NULL after an error message. */
-static json_t *wait_until_drained(struct cli *cli, json_t *result)
-{
-	uint64_t end = clock_now_ms() + 1000 * (cli->timeout_s ? cli->timeout_s : DRAIN_TIMEOUT_S);
+static json_t *replace_in_time(struct vigil *v);
 
-	while (result != NULL && !is_decided(result) && clock_now_ms() < end) {
+/* Poll until the worker is drained. Replaces <result>, with NULL after an error message. */
+static json_t *wait_until_drained(struct vigil *v, json_t *result)
+{
+	struct cli *cli = v->cli;
+
+	vigil_set_end(v);
+	v->generation = json_integer_value(cli_member(result, "worker.generation"));
+	while (result != NULL && !is_decided(result) && clock_now_ms() < v->end) {
+		if (json_integer_value(cli_member(result, "worker.generation")) == v->generation)
+			v->in_hand = json_integer_value(cli_member(result, "worker.outstanding"));
 		show_progress(cli, result, false);
 		control_client_wait(cli->client, DRAIN_POLL_MS);
 		json_decref(result);
-		result = look_again(cli);
+		result = look_again(v);
+		if (result != NULL && v->successor != NULL && v->ask_again) {
+			json_decref(result);
+			result = replace_in_time(v);
+		}
 	}
 	show_progress(cli, result, true);
 	return result;
 }
 
-/* A sentence on how a drain ended, and the exit status for it. */
-static int conclude(const struct cli *cli, const json_t *result, char *text, size_t size)
+/* The same for a worker that has not registered with a doorbell-lb that came back. */
+static int conclude_absent(const json_t *result, char *text, size_t size)
 {
+	if (json_is_true(cli_member(result, "setting.drain"))) {
+		snprintf(text, size, ABSENT);
+		return 0;
+	}
+	snprintf(text, size,
+		 "doorbell-lb came back and does not know of the drain: it was resumed meanwhile, "
+		 "or "
+		 "there is no control.state_file");
+	return EXIT_NOT_DRAINED;
+}
+
+/* A sentence on how a drain ended, and the exit status for it. */
+static int conclude(const struct vigil *v, const json_t *result, char *text, size_t size)
+{
+	const struct cli *cli = v->cli;
 	const json_t *worker = json_object_get(result, "worker");
 	long long lost = json_integer_value(cli_member(result, "setting.lost"));
 
+	if (!json_is_object(worker) && v->lost)
+		return conclude_absent(result, text, size);
 	if (!json_is_object(worker)) {
 		snprintf(text, size, "gone, with %lld requests in hand", lost);
 		return lost > 0 ? EXIT_NOT_DRAINED : 0;
+	}
+	/* It went, and was back before the next look. */
+	if (!v->lost && v->generation != 0 &&
+	    json_integer_value(json_object_get(worker, "generation")) != v->generation) {
+		snprintf(text, size, "%s, as it registered again, with %lld requests in hand",
+			 state_name(result), (long long)v->in_hand);
+		return v->in_hand > 0 ? EXIT_NOT_DRAINED : 0;
 	}
 	if (is_drained(result)) {
 		snprintf(text, size, "drained");
@@ -224,8 +320,9 @@ static int conclude(const struct cli *cli, const json_t *result, char *text, siz
 	}
 	if (!json_is_true(json_object_get(worker, "drain"))) {
 		snprintf(text, size, "%s, as it was resumed meanwhile%s", state_name(result),
-			 cli->more != NULL && cli->more[0] != NULL ? ", or its successor is gone"
-								   : "");
+			 v->lost ? ", or doorbell-lb came back without a control.state_file"
+			 : v->successor != NULL ? ", or its successor does not serve"
+						: "");
 		return EXIT_NOT_DRAINED;
 	}
 	if (cli->no_wait) {
@@ -255,19 +352,20 @@ static const char *whereabouts(const json_t *result)
 
 /* Wait until the worker is drained, and print how that ended. Takes over <result>, the reply to the
  * call that began the drain. Returns the exit status, 1 for NULL. */
-static int finish_drain(struct cli *cli, json_t *result)
+static int finish_drain(struct vigil *v, json_t *result)
 {
-	char text[128] = "not registered; drained when it is";
+	char text[192] = ABSENT;
+	struct cli *cli = v->cli;
 	int status = 0;
 
 	if (result == NULL)
 		return 1;
 	if (json_is_object(json_object_get(result, "worker"))) {
 		if (!cli->no_wait)
-			result = wait_until_drained(cli, result);
+			result = wait_until_drained(v, result);
 		if (result == NULL)
 			return 1;
-		status = conclude(cli, result, text, sizeof(text));
+		status = conclude(v, result, text, sizeof(text));
 	}
 	if (cli->json)
 		cli_print_json(cli, result);
@@ -279,27 +377,36 @@ static int finish_drain(struct cli *cli, json_t *result)
 
 int cli_workers_drain(struct cli *cli)
 {
-	return finish_drain(cli, cli_call(cli, "workers.drain", setting_params(cli)));
+	struct vigil v = {.cli = cli};
+
+	return finish_drain(&v, cli_call(cli, "workers.drain", setting_params(cli)));
 }
 
 /*
- * One try to replace the worker by <successor>. NULL after an error message. A load balancer that
- * does not know the method is not asked to drain instead: it could not see whether the successor
- * still serves then.
+ * One try to replace the worker. NULL after an error message. A load balancer that does not know
+ * the method is not asked to drain instead: it could not see whether the successor still serves
+ * then. One that came back may not have the worker yet.
  */
-static json_t *try_replace(struct cli *cli, const char *successor)
+static json_t *try_replace(struct vigil *v)
 {
-	json_t *params = json_pack("{s:s, s:s}", "name", cli->name, "successor", successor);
+	struct cli *cli = v->cli;
+	json_t *params = json_pack("{s:s, s:s}", "name", cli->name, "successor", v->successor);
 	char error[512];
 	int code = 0;
-	json_t *result = control_client_call(cli->client, "workers.replace", params, &code, error,
-					     sizeof(error));
+	json_t *result;
 
+	if (cli->partly)
+		json_object_set_new(params, "partly", json_true());
+	result = vigil_call(v, "workers.replace", params, &code, error, sizeof(error));
+	if (result == NULL && v->lost && code == CONTROL_ERROR_NOT_FOUND) {
+		snprintf(error, sizeof(error), "worker '%s' is not registered", cli->name);
+		return json_pack("{s:s}", "waits", error);
+	}
 	if (result == NULL && code == CONTROL_ERROR_METHOD)
 		cli_error(
 			"this doorbell-lb is older than the command, and cannot replace in one "
 			"step; update it, or run 'doorbell workers drain %s' while '%s' is active",
-			cli->name, successor);
+			cli->name, v->successor);
 	else if (result == NULL)
 		cli_daemon_error(error);
 	return result;
@@ -307,33 +414,35 @@ static json_t *try_replace(struct cli *cli, const char *successor)
 
 /* Try until the successor serves. Returns the reply of the try that drained the worker; NULL after
  * an error message. */
-static json_t *replace_in_time(struct cli *cli, const char *successor)
+static json_t *replace_in_time(struct vigil *v)
 {
-	uint64_t end = clock_now_ms() + 1000 * (cli->timeout_s ? cli->timeout_s : DRAIN_TIMEOUT_S);
-	json_t *result = try_replace(cli, successor);
+	json_t *result;
 	const char *waits;
 
+	vigil_set_end(v);
+	result = try_replace(v);
 	while ((waits = json_string_value(json_object_get(result, "waits"))) != NULL) {
-		if (clock_now_ms() >= end) {
-			cli_error("%s; '%s' goes on", waits, cli->name);
+		if (clock_now_ms() >= v->end) {
+			cli_error("%s; '%s' goes on", waits, v->cli->name);
 			json_decref(result);
 			return NULL;
 		}
 		json_decref(result);
-		control_client_wait(cli->client, DRAIN_POLL_MS);
-		result = try_replace(cli, successor);
+		control_client_wait(v->cli->client, DRAIN_POLL_MS);
+		result = try_replace(v);
 	}
+	v->ask_again = false;
 	return result;
 }
 
 int cli_workers_replace(struct cli *cli)
 {
-	const char *successor = cli->more[0];
+	struct vigil v = {.cli = cli, .successor = cli->more[0]};
 
-	if (cli->more[1] != NULL || strcmp(successor, cli->name) == 0)
+	if (cli->more[1] != NULL || strcmp(v.successor, cli->name) == 0)
 		return cli_usage_error("workers replace: give two workers, the old one and the new "
 				       "one");
-	return finish_drain(cli, replace_in_time(cli, successor));
+	return finish_drain(&v, replace_in_time(&v));
 }
 
 static int set_one(struct cli *cli, const char *method, json_t *params, const char *what)
@@ -363,9 +472,9 @@ int cli_workers_forget(struct cli *cli)
 
 static const struct cli_column settings[] = {
 	{"NAME", "name", CLI_TEXT},         {"STATE", "state", CLI_TEXT},
-	{"DRAIN", "drain", CLI_TEXT},       {"WEIGHT", "weight", CLI_PLAIN},
-	{"ASSIGNED", "assigned", CLI_TEXT}, {"RELEASED", "released", CLI_TEXT},
-	{"REASON", "reason", CLI_TEXT},
+	{"DRAIN", "drain", CLI_TEXT},       {"SUCCESSOR", "successor", CLI_TEXT},
+	{"WEIGHT", "weight", CLI_PLAIN},    {"ASSIGNED", "assigned", CLI_TEXT},
+	{"RELEASED", "released", CLI_TEXT}, {"REASON", "reason", CLI_TEXT},
 };
 
 int cli_workers_settings(struct cli *cli)

@@ -83,6 +83,7 @@ const struct option_row cli_options[] = {
 			     SECONDS_MAX},
 	[CLI_ABSENT] = {"absent", OPTION_FLAG, AT(absent)},
 	[CLI_TIMEOUT] = {"timeout", OPTION_NUMBER, AT(timeout_s), "SECONDS", NULL, 1, SECONDS_MAX},
+	[CLI_PARTLY] = {"partly", OPTION_FLAG, AT(partly)},
 	[OPT_SOCKET] = {"socket", OPTION_TEXT, AT(socket), "PATH"},
 	[OPT_JSON] = {"json", OPTION_FLAG, AT(json)},
 	[OPT_HELP] = {"help", OPTION_FLAG, AT(help)},

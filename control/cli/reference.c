@@ -96,7 +96,18 @@ const struct cli_about cli_abouts[] = {
 	 ".Fl -timeout .\n"
 	 "The load balancer looks at NEW and drains OLD in one step: of two replacements that are\n"
 	 "each other's, one is made.\n"
-	 "If NEW goes before OLD has answered all, OLD serves again, and the exit status is 3.\n"},
+	 "If NEW goes, is drained or stops before OLD has answered all, OLD serves again, and the "
+	 "exit\n"
+	 "status is 3.\n"
+	 "NEW must serve every service that OLD serves, or, where OLD stepped in as a spare, "
+	 "another\n"
+	 "spare must be there; the error names the service.\n"
+	 "The command waits for a load balancer that is restarted meanwhile, and asks it again.\n"
+	 "A replacement that was under way is in\n"
+	 ".Sy control.state_file :\n"
+	 "OLD serves until NEW does, and is drained then, also without the command; if NEW is not "
+	 "there\n"
+	 "within 10 s of OLD, the replacement is taken back.\n"},
 	{"workers resume", "Let a drained worker take requests again.\n"},
 	{"workers settings",
 	 "What operators set, by the workers' names, also for workers that are not there:\n"
@@ -309,6 +320,7 @@ const struct cli_option_about cli_option_abouts[] = {
 	 "\"-\" stands for services and workers that are no more.\n"},
 	{CLI_NO_WAIT, NULL, "Do not wait.\n"},
 	{CLI_TIMEOUT, NULL, "Wait for so long at most, 600 s by default.\n"},
+	{CLI_PARTLY, NULL, "Also when NEW does not serve all services that OLD serves.\n"},
 	{CLI_ABSENT, NULL,
 	 "Also when there is no worker of this name: it holds when one registers.\n"},
 	{CLI_ALL, NULL, "Show reasons that never occurred, too.\n"},

@@ -17,7 +17,7 @@
  *   workers.show   {name}                                   -> {worker}
  *   workers.drain  {name, absent?}                          -> {worker, setting}
  *   workers.resume {name, absent?}                          -> {worker, setting}
- *   workers.replace {name, successor}                       -> {worker, setting} or {waits}
+ *   workers.replace {name, successor, partly?}              -> {worker, setting} or {waits}
  *   workers.assign {name, services: [name, ...]}            -> {worker}
  *   workers.release {name, services: [name, ...]}           -> {worker}
  *   workers.table  {}                                       -> {workers: [...]}
@@ -25,16 +25,20 @@
  *   workers.forget {name}                                   -> {worker, setting}
  *   workers.refused {}                                      -> {total, refused: [row, ...]}
  *   workers.settings {}                                     -> {settings: [setting, ...]}
- *                  setting: {name, state, reason, lost, drain, weight, assigned, released}.
+ *                  setting: {name, state, reason, lost, drain, successor, weight, assigned,
+ *                  released}.
  *                  control.state_file keeps the settings of a name. worker is null when no worker
  *                  has the name; lost is then how many requests the last one had when it went. A
  *                  name that is neither registered nor has a setting needs absent: true. Weight 0
  *                  is the agent's own; forget removes all settings of a name.
  *                  replace drains the worker <name> if <successor> is active at that moment. Else
  *                  nothing changes, and waits is a sentence on what to wait for before the next
- *                  call. An error: it cannot succeed as things are. If the successor goes before
- *                  the worker is drained, the worker is resumed. Load balancers that do not know
- *                  the method cannot check and drain in one step.
+ *                  call. An error: it cannot succeed as things are; with partly: true the
+ *                  successor need not serve all services of the worker. If the successor goes
+ *                  before the worker is drained, the worker is resumed. Until then setting has the
+ *                  successor, also over a restart: the worker then serves until the successor
+ *                  does, 10 s at most, and the same call goes on with it. Load balancers that do
+ *                  not know the method cannot check and drain in one step.
  *   models.list    {}                                       -> {models: [...]}
  *   models.show    {name}                                   -> {model}
  *   services.list  {}                                       -> {services: [...]}

@@ -16,11 +16,13 @@ static const struct control_param query_params[] = {
 
 struct replace_query {
 	char name[WORKER_NAME_MAX], successor[WORKER_NAME_MAX];
+	bool partly;
 };
 
 static const struct control_param replace_params[] = {
 	{CONTROL_PARAM(replace_query, name), CONTROL_TEXT, .required = true},
 	{CONTROL_PARAM(replace_query, successor), CONTROL_TEXT, .required = true},
+	{CONTROL_PARAM(replace_query, partly), CONTROL_BOOLEAN},
 };
 
 /* An operator's setting for a name; a worker of that name need not be registered yet. */
@@ -143,7 +145,8 @@ static json_t *setting_row(struct lb *lb, const char *name, const struct worker_
 	const struct worker *gone = worker != NULL ? NULL : workers_find_gone(lb_pool(lb), name);
 
 	return json_pack(
-		"{s:o, s:s, s:o, s:I, s:b, s:o, s:o, s:o}", "name", control_text(name), "state",
+		"{s:o, s:s, s:o, s:I, s:b, s:o, s:o, s:o, s:o}", "name", control_text(name),
+		"state",
 		worker != NULL ? control_worker_state_name(lb, worker)
 			       : control_state_name(CONTROL_STATE_GONE),
 		"reason",
@@ -151,7 +154,10 @@ static json_t *setting_row(struct lb *lb, const char *name, const struct worker_
 			     : gone != NULL ? gone->reason
 					    : "it has not registered"),
 		"lost", (json_int_t)(gone != NULL ? lb_worker_lost(lb, gone) : 0), "drain",
-		setting != NULL && setting->drain, "weight",
+		setting != NULL && setting->drain, "successor",
+		setting != NULL && setting->successor[0] != '\0' ? control_text(setting->successor)
+								 : json_null(),
+		"weight",
 		setting != NULL && setting->weight ? json_integer(setting->weight) : json_null(),
 		"assigned", pins(setting, ASSIGN_IN), "released", pins(setting, ASSIGN_OUT));
 }
@@ -232,10 +238,35 @@ json_t *control_workers_resume(struct control_call *call)
 	return set_drain(call, false);
 }
 
-/* False after control_fail() if <successor> can never take the place of <old> as things are. */
-static bool may_succeed(struct control_call *call, const struct worker *old, const char *successor)
+/* False after control_fail() if a service of <old> would have no worker in its place. */
+static bool serves_as_much(struct control_call *call, struct worker *old, struct worker *successor)
 {
-	const struct worker *worker = workers_find(lb_pool(call->c->lb), successor);
+	struct lb *lb = call->c->lb;
+	const struct worker_setting *setting =
+		workers_settings_find(lb_settings(lb), old->spec.name);
+	/* One that an operator drained serves nothing that could be lost. */
+	bool idle = setting != NULL && setting->drain && setting->successor[0] == '\0';
+	int gap = idle || successor == NULL ? -1 : lb_replace_gap(lb, old, successor);
+	const char *service;
+
+	if (gap < 0)
+		return true;
+	service = lb_config_get(lb)->service[gap].name;
+	control_fail(
+		call, CONTROL_ERROR_STATE,
+		"worker '%s' would not serve service '%s', which '%s' serves, so '%s' goes on; "
+		"doorbell workers assign %s %s lets it, and partly: true, or --partly, does "
+		"without",
+		successor->spec.name, service, old->spec.name, old->spec.name, successor->spec.name,
+		service);
+	return false;
+}
+
+/* False after control_fail() if <successor> can never take the place of <old> as things are. */
+static bool may_succeed(struct control_call *call, struct worker *old, const char *successor,
+			bool partly)
+{
+	struct worker *worker = workers_find(lb_pool(call->c->lb), successor);
 	const struct worker_setting *setting =
 		workers_settings_find(lb_settings(call->c->lb), successor);
 	const char *name = old->spec.name;
@@ -254,8 +285,38 @@ static bool may_succeed(struct control_call *call, const struct worker *old, con
 			     "on; doorbell workers resume %s lets it serve",
 			     successor, name, successor);
 	else
-		return true;
+		return partly || serves_as_much(call, old, worker);
 	return false;
+}
+
+/* Nothing changes: why the next call may find something else. */
+static json_t *replace_waits(const char *name, const struct worker *worker, struct lb *lb)
+{
+	char why[WORKER_NAME_MAX + 64];
+
+	snprintf(why, sizeof(why), "worker '%s' is %s", name,
+		 worker != NULL ? control_worker_state_name(lb, worker) : "not registered");
+	return json_pack("{s:o}", "waits", control_text(why));
+}
+
+/*
+ * The worker is not registered. If it is being replaced, or was, it will be drained when it is, and
+ * there is nothing to do but to wait for its successor.
+ */
+static json_t *replace_absent(struct control_call *call, const struct replace_query *q)
+{
+	struct lb *lb = call->c->lb;
+	const struct worker_setting *setting = workers_settings_find(lb_settings(lb), q->name);
+	const struct worker *successor = workers_find(lb_pool(lb), q->successor);
+
+	if (setting == NULL || !setting->drain ||
+	    (setting->successor[0] != '\0' && strcmp(setting->successor, q->successor) != 0)) {
+		registered_worker(call, q->name);
+		return NULL;
+	}
+	if (successor == NULL || successor->state != WORKER_ACTIVE)
+		return replace_waits(q->successor, successor, lb);
+	return changed(call, q->name, 0, NULL);
 }
 
 /*
@@ -266,7 +327,7 @@ json_t *control_workers_replace(struct control_call *call)
 {
 	struct lb *lb = call->c->lb;
 	const struct worker *successor;
-	struct replace_query q;
+	struct replace_query q = {0};
 	char error[512] = "";
 	struct worker *old;
 	int ret;
@@ -274,16 +335,14 @@ json_t *control_workers_replace(struct control_call *call)
 	if (!control_params_read(call, "params", call->params, replace_params,
 				 CONTROL_COUNT_OF(replace_params), &q))
 		return NULL;
-	old = registered_worker(call, q.name);
-	if (old == NULL || !may_succeed(call, old, q.successor))
+	old = workers_find(lb_pool(lb), q.name);
+	if (old == NULL)
+		return replace_absent(call, &q);
+	if (!may_succeed(call, old, q.successor, q.partly))
 		return NULL;
 	successor = workers_find(lb_pool(lb), q.successor);
-	if (successor == NULL || successor->state != WORKER_ACTIVE) {
-		snprintf(error, sizeof(error), "worker '%s' is %s", q.successor,
-			 successor != NULL ? control_worker_state_name(lb, successor)
-					   : "not registered");
-		return json_pack("{s:o}", "waits", control_text(error));
-	}
+	if (successor == NULL || successor->state != WORKER_ACTIVE)
+		return replace_waits(q.successor, successor, lb);
 	ret = lb_settings_replace(lb, old, successor, error, sizeof(error));
 	return changed(call, q.name, ret, error);
 }

@@ -58,6 +58,7 @@ struct control_server {
 	struct {
 		dev_t dev; /* identity of our socket's file */
 		ino_t ino; /* 0: no file */
+		bool lost; /* it was removed, and that it cannot be made again is in the log */
 	} socket[CONTROL_ROLES];
 };
 

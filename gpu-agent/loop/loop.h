@@ -97,7 +97,8 @@ struct agent_loop_params {
 /* Counters of the loop; any thread may read them. */
 struct agent_loop_stats {
 	uint64_t batches, requests, errors, expired, cancelled, bad;
-	uint64_t heartbeats;
+	uint64_t heartbeats; /* none while a batch runs */
+	uint64_t backlog;    /* requests in hand at the last heartbeat */
 	uint64_t dead_links;
 	uint64_t longest_run_ns; /* of the model, one batch */
 	/* batches that the model has run, by their size, and what all of a size took */

@@ -56,6 +56,7 @@ void loop_cpu_heartbeat(struct agent_loop *loop, uint64_t now, uint32_t open)
 		loop_cpu_post(loop, link, &write);
 		cpu_link_ring(&loop->params, link);
 	}
+	loop->stats.backlog = backlog;
 	loop->stats.heartbeats++;
 }
 

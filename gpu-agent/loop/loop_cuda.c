@@ -531,8 +531,8 @@ static void await_end(struct agent_loop *loop)
 	sem_init(&graph_ended, 0, 0);
 	cudaLaunchHostFunc(loop->stream, on_graph_end, &graph_ended);
 	while (cudaStreamQuery(loop->stream) == cudaErrorNotReady) {
-		until = clock_after_ms(CLOCK_REALTIME, 1000);
-		sem_timedwait(&graph_ended, &until);
+		until = clock_after_ms(CLOCK_MONOTONIC, 1000);
+		sem_clockwait(&graph_ended, CLOCK_MONOTONIC, &until);
 		if (clock_now_ns() > limit) {
 			fprintf(stderr,
 				"GPU %d: the model does not end within %llu ms; the agent exits\n",

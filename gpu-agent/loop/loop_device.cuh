@@ -608,6 +608,7 @@ static __device__ void post_heartbeats(const struct gpu_loop *g, struct block0 *
 	}
 	if (threadIdx.x == 0) {
 		b->carried.next_heartbeat = now + g->heartbeat_ns;
+		b->carried.stats.backlog = t->n + b->carried.unread;
 		b->carried.stats.heartbeats++;
 	}
 	publish_stats(g, b);

@@ -21,6 +21,7 @@
 #define POOL_CACHE  256
 #define DESCRIPTORS 1024
 #define CHECK_US    1000
+#define ATTEND_US       5000
 #define QPN_FIRST   0x11 /* 0 and 1 are reserved */
 /* UDP source ports: ROCE_SOURCE_MIN and 14 bits, which an odd factor spreads. */
 #define SOURCE_SPREAD 0x9e37u
@@ -45,21 +46,51 @@ static unsigned int soft_rnic_send(struct soft_rnic *rnic)
 	return packets;
 }
 
+/* Packets that wait to be sent are for an end that has gone. */
+static void drop_unsent(struct soft_rnic *rnic)
+{
+	for (uint16_t q = 0; q < rnic->port.queues; q++) {
+		rte_pktmbuf_free_bulk(rnic->tx[q].packet, rnic->tx[q].n);
+		rnic->tx[q].n = 0;
+	}
+}
+
+/* Now and then: let the driver of a memif handle what came from its other end. */
+static void soft_rnic_attend(struct soft_rnic *rnic, uint64_t now)
+{
+	uint64_t us = rte_get_tsc_hz() / 1000000;
+	bool was_up = !rnic->port.waits && port_up(&rnic->port);
+
+	if (now < rnic->attend_at)
+		return;
+	rnic->attend_at = now + ATTEND_US * us;
+	if (port_wants_attention(&rnic->port, now / us / 1000))
+		while (!port_attend(&rnic->port, now / us / 1000) &&
+		       !__atomic_load_n(&rnic->stop, __ATOMIC_ACQUIRE))
+			;
+	if (!was_up && !rnic->port.waits && port_up(&rnic->port))
+		drop_unsent(rnic);
+}
+
 static unsigned int soft_rnic_poll(struct soft_rnic *rnic, uint64_t *next_check)
 {
-	unsigned int work = soft_receive_poll(rnic);
+	unsigned int work = rnic->port.waits ? 0 : soft_receive_poll(rnic);
 	uint64_t now = rte_rdtsc();
 
 	work += soft_rnic_send(rnic);
 	requester_poll_waiting(&rnic->paced, now);
 	if (now >= *next_check) {
 		mailbox_run(&rnic->mailbox);
+		if (rnic->port.attended)
+			soft_rnic_attend(rnic, now);
 		soft_resolve_poll(rnic, now);
 		for (unsigned int i = 0; i < rnic->n_qps; i++)
 			if (soft_rnic_qp(rnic, i)->connected)
 				soft_send_check(soft_rnic_qp(rnic, i), now);
 		*next_check = now + rte_get_tsc_hz() / 1000000 * CHECK_US;
 	}
+	if (rnic->port.waits)
+		drop_unsent(rnic);
 	for (uint16_t q = 0; q < rnic->port.queues; q++)
 		if (rnic->tx[q].n > 0)
 			work += txq_flush(&rnic->tx[q]);
@@ -156,6 +187,8 @@ static int soft_rnic_open_port(struct soft_rnic *rnic, char *error, size_t size)
 		.tx_descriptors = DESCRIPTORS,
 		.mtu = rnic->params.mtu,
 		.pool = pools,
+		.attends = true,
+		.may_wait = true,
 	};
 	int ret = 0;
 

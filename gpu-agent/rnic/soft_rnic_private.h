@@ -58,6 +58,7 @@ struct soft_rnic {
 	struct txq tx[SOFT_RNIC_QUEUES_MAX];      /* of the port's queues */
 	struct rte_mempool *packets; /* received, and sent until acknowledged */
 	struct rte_mempool *small;   /* ACKs and ARP */
+	uint64_t attend_at;          /* TSC: when the port is looked after again */
 	uint32_t held;               /* packets that wait for an acknowledgement */
 	bool acks_wait; /* for room in a transmit queue: acknowledgements that are due */
 	struct requester_list paced; /* queue pairs that wait until their rate lets them send */

@@ -86,7 +86,7 @@ static int read_member(const struct reading *r, size_t row, const char *name, co
 	json_int_t weight = json_integer_value(value);
 	int ret = 0;
 
-	if (strcmp(key, "name") == 0)
+	if (strcmp(key, "name") == 0 || strcmp(key, "successor") == 0)
 		return 0;
 	if (strcmp(key, "assigned") == 0)
 		return read_pins(r, row, name, key, value, ASSIGN_IN);
@@ -106,6 +106,26 @@ static int read_member(const struct reading *r, size_t row, const char *name, co
 	return ret < 0 ? bad_member(r, row, "name is one more than the file may have") : 0;
 }
 
+/* After the other members: a successor belongs to a drain. */
+static int read_successor(const struct reading *r, size_t row, const char *name,
+			  const json_t *value)
+{
+	const struct worker_setting *setting = workers_settings_find(r->settings, name);
+	const char *successor = json_string_value(value);
+
+	if (value == NULL)
+		return 0;
+	if (successor == NULL || !workers_name_is_valid(successor) || strcmp(successor, name) == 0)
+		return bad_member(r, row, "successor is not the name of another worker");
+	if (setting == NULL || !setting->drain)
+		return bad_member(r, row, "successor needs drain: true beside it");
+	/* There is a row already, so there is room for it. */
+	workers_settings_drain(r->settings, name, false);
+	return workers_settings_replace(r->settings, name, successor) < 0
+		       ? bad_member(r, row, "name is one more than the file may have")
+		       : 0;
+}
+
 static int read_worker(const struct reading *r, size_t row, const json_t *worker)
 {
 	const char *name = json_string_value(json_object_get(worker, "name"));
@@ -122,7 +142,7 @@ static int read_worker(const struct reading *r, size_t row, const json_t *worker
 		if (ret < 0)
 			return ret;
 	}
-	return 0;
+	return read_successor(r, row, name, json_object_get(worker, "successor"));
 }
 
 static int read_root(const struct reading *r, const json_t *root)
@@ -139,7 +159,7 @@ static int read_root(const struct reading *r, const json_t *root)
 			"the newer doorbell-lb again, or move the file away to start without "
 			"operators' settings (drains, weights, assignments)",
 			r->path, (long long)json_integer_value(version), STATE_FILE_VERSION);
-	if (!json_is_integer(version) || json_integer_value(version) != STATE_FILE_VERSION ||
+	if (!json_is_integer(version) || json_integer_value(version) < 1 ||
 	    !json_is_array(workers) || json_object_size(root) != 2)
 		return state_file_fail(r->error, r->size, -EINVAL,
 				       "%s: is not an object with version and workers" REMEDY,
@@ -291,6 +311,8 @@ static json_t *worker_json(const struct worker_setting *setting)
 
 	if (setting->drain)
 		json_object_set_new(worker, "drain", json_true());
+	if (setting->successor[0] != '\0')
+		json_object_set_new(worker, "successor", json_string(setting->successor));
 	if (setting->weight != 0)
 		json_object_set_new(worker, "weight", json_integer(setting->weight));
 	add_pins(worker, "assigned", pins_json(setting, ASSIGN_IN));
@@ -302,11 +324,17 @@ static json_t *worker_json(const struct worker_setting *setting)
 static char *make_text(const struct worker_settings *settings)
 {
 	json_t *workers = json_array(), *root;
+	int version = 1;
 	char *text;
 
-	for (unsigned int i = 0; i < workers_settings_count(settings); i++)
-		json_array_append_new(workers, worker_json(workers_settings_at(settings, i)));
-	root = json_pack("{s:i, s:o}", "version", STATE_FILE_VERSION, "workers", workers);
+	for (unsigned int i = 0; i < workers_settings_count(settings); i++) {
+		const struct worker_setting *setting = workers_settings_at(settings, i);
+
+		if (setting->successor[0] != '\0')
+			version = STATE_FILE_VERSION;
+		json_array_append_new(workers, worker_json(setting));
+	}
+	root = json_pack("{s:i, s:o}", "version", version, "workers", workers);
 	/* entries may be missing when memory is short: never write an incomplete file */
 	if (json_array_size(workers) != workers_settings_count(settings)) {
 		json_decref(root);

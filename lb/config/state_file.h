@@ -2,8 +2,10 @@
 /*
  * The file that keeps operators' settings over restarts (control.state_file): JSON,
  *   {"version": 1, "workers": [{"name", "drain"?, "weight"?, "assigned"?, "released"?}, ...]}
- * It is replaced whole: another file is written beside it, synced, and renamed over it. Pure but
- * for the file; control thread.
+ * Version 2 has "successor" beside "drain" of a worker that is being replaced. It is written only
+ * as long as there is one, so that an older doorbell-lb can read all other files.
+ * The file is replaced whole: another file is written beside it, synced, and renamed over it. Pure
+ * but for the file; control thread.
  */
 #ifndef LB_STATE_FILE_H
 #define LB_STATE_FILE_H
@@ -13,7 +15,7 @@
 
 #include "settings.h"
 
-#define STATE_FILE_VERSION 1
+#define STATE_FILE_VERSION 2
 
 /* The file as it was last read or written, to notice that another program changed it. */
 struct state_file {

@@ -287,6 +287,7 @@ static void start_serving(struct lb *lb, struct worker *w)
 {
 	w->active_ms = lb_now_ms(lb);
 	w->share = lb->config.slow_start_ms == 0 ? WORKER_SHARE_FULL : WORKER_SHARE_FULL / 10;
+	settings_check_successor(lb, w);
 	/* an operator drained it while it answered the probe */
 	if (w->drain)
 		return settings_hold(lb, w);
@@ -302,6 +303,8 @@ static void check_joining(struct lb *lb, struct worker *w)
 			 health_missing(lb, w));
 		return lb_worker_remove(lb, w, reason);
 	}
+	if (w->state == WORKER_JOINING && health_can_serve(lb, w))
+		settings_check_successor(lb, w);
 	if (w->state == WORKER_JOINING && health_can_serve(lb, w) && w->drain)
 		return settings_hold(lb, w);
 	if (w->state == WORKER_JOINING && health_can_serve(lb, w)) {
@@ -352,7 +355,7 @@ static void check_draining(struct lb *lb, struct worker *w)
 {
 	if (w->drained || settings_check_successor(lb, w) || !lb_worker_drained(lb, w))
 		return;
-	w->successor[0] = '\0';
+	settings_end_replacement(lb, w);
 	registry_set_state(lb, w, WORKER_DRAINING,
 			   w->leaving ? "drained" : "drained by an operator");
 	w->drained = true;
@@ -384,11 +387,15 @@ static void check_health(struct lb *lb, struct worker *w)
 	case WORKER_PROBING:
 		return check_joining(lb, w);
 	case WORKER_ACTIVE:
+		if (settings_check_successor(lb, w))
+			return;
 		if (w->share != WORKER_SHARE_FULL)
 			check_slow_start(lb, w);
 		return;
 	case WORKER_SUSPECT:
-		return check_suspect(lb, w);
+		if (!settings_check_successor(lb, w))
+			check_suspect(lb, w);
+		return;
 	case WORKER_DRAINING:
 		return check_draining(lb, w);
 	default:

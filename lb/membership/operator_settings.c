@@ -118,6 +118,7 @@ static void settings_resume(struct lb *lb, struct worker *w)
 
 void settings_hold(struct lb *lb, struct worker *w)
 {
+	settings_end_replacement(lb, w);
 	registry_set_state(lb, w, WORKER_DRAINING, HELD);
 	w->drained = true;
 }
@@ -125,7 +126,9 @@ void settings_hold(struct lb *lb, struct worker *w)
 void settings_apply(struct lb *lb, struct worker *w)
 {
 	const struct worker_setting *s = workers_settings_find(lb->settings, w->spec.name);
-	bool drain = s != NULL && s->drain, before = w->drain;
+	/* One whose successor has yet to come serves until then. */
+	bool waits = s != NULL && s->successor[0] != '\0' && !w->replaced;
+	bool drain = s != NULL && s->drain && !waits, before = w->drain;
 
 	set_weight(lb, w, s != NULL && s->weight != 0 ? s->weight : w->own_weight);
 	w->drain = drain;
@@ -165,14 +168,11 @@ static int settings_set_drain(struct lb *lb, const char *name, bool drain, char 
 
 int lb_settings_drain(struct lb *lb, const char *name, bool drain, char *error, size_t error_size)
 {
-	struct worker *w = workers_find(lb->pool, name);
+	/* Drained for its own sake from now on. */
 	int ret = settings_set_drain(lb, name, drain, error, error_size);
 
 	if (ret < 0)
 		return ret;
-	/* Drained for its own sake from now on. */
-	if (w != NULL)
-		w->successor[0] = '\0';
 	LB_LOG(NOTICE, "worker=%s operator=%s", name, drain ? "drain" : "resume");
 	return 0;
 }
@@ -183,42 +183,103 @@ int lb_settings_drain(struct lb *lb, const char *name, bool drain, char *error, 
 int lb_settings_replace(struct lb *lb, struct worker *old, const struct worker *successor,
 			char *error, size_t error_size)
 {
-	bool own = old->drain && old->successor[0] == '\0';
-	int ret = settings_set_drain(lb, old->spec.name, true, error, error_size);
+	struct worker_settings *next = settings_begin(lb, error, error_size);
+	bool before = old->replaced;
+	int ret;
 
-	if (ret < 0)
+	if (next == NULL)
+		return -ENOMEM;
+	ret = workers_settings_replace(next, old->spec.name, successor->spec.name);
+	old->replaced = true;
+	ret = settings_finish_one(lb, next, old->spec.name, ret, error, error_size);
+	if (ret < 0) {
+		old->replaced = before;
 		return ret;
+	}
 	LB_LOG(NOTICE, "worker=%s operator=replace successor=%s", old->spec.name,
 	       successor->spec.name);
-	if (!own)
-		memcpy(old->successor, successor->spec.name, sizeof(old->successor));
-	/* Those for which <old> was to take requests. */
-	for (struct worker *w = workers_next(lb->pool, NULL); w != NULL;
-	     w = workers_next(lb->pool, w))
-		if (strcmp(w->successor, old->spec.name) == 0)
-			memcpy(w->successor, successor->spec.name, sizeof(w->successor));
 	return 0;
+}
+
+/*
+ * Save a change that was made because of what happened to workers. It holds in any case: a full
+ * disk must not keep a worker from serving. What is in the file instead is the replacement, which a
+ * restart would finish or take back.
+ */
+static void save_if_possible(struct lb *lb, const char *name)
+{
+	char error[512];
+
+	if (lb->state_file.path != NULL &&
+	    state_file_save(&lb->state_file, lb->settings, error, sizeof(error)) < 0)
+		LB_LOG(WARNING,
+		       "worker=%s the end of its replacement is not in the state file until the "
+		       "next change: %s",
+		       name, error);
+}
+
+static bool take_back(struct lb *lb, struct worker *w, const struct worker_setting *s,
+		      const char *why)
+{
+	LB_LOG(WARNING, "worker=%s successor=%s %s: the worker serves again", w->spec.name,
+	       s->successor, why);
+	/* Takes no memory, as there is a row. */
+	workers_settings_drain(lb->settings, w->spec.name, false);
+	w->replaced = false;
+	settings_apply(lb, w);
+	save_if_possible(lb, w->spec.name);
+	return true;
+}
+
+/* The successor has come: go on where the load balancer had ended. */
+static bool take_up(struct lb *lb, struct worker *w, const struct worker_setting *s,
+		    struct worker *successor)
+{
+	int gap = lb_replace_gap(lb, w, successor);
+	char why[LB_NAME_MAX + 64];
+
+	if (gap >= 0) {
+		snprintf(why, sizeof(why), "does not serve service '%s' any more",
+			 lb->config.service[gap].name);
+		return take_back(lb, w, s, why);
+	}
+	LB_LOG(NOTICE, "worker=%s successor=%s serves: the replacement goes on", w->spec.name,
+	       s->successor);
+	w->replaced = true;
+	settings_apply(lb, w);
+	return true;
 }
 
 bool settings_check_successor(struct lb *lb, struct worker *w)
 {
-	const struct worker *successor = workers_find(lb->pool, w->successor);
-	char name[WORKER_NAME_MAX], error[512];
+	const struct worker_setting *s = workers_settings_find(lb->settings, w->spec.name);
+	struct worker *successor;
 
+	if (s == NULL || s->successor[0] == '\0')
+		return false;
+	successor = workers_find(lb->pool, s->successor);
 	/* One that registers again is not back before it serves. */
-	if (w->successor[0] == '\0' || (successor != NULL && successor->state != WORKER_JOINING &&
-					successor->state != WORKER_PROBING))
+	if (w->replaced && successor != NULL &&
+	    (successor->state == WORKER_ACTIVE || successor->state == WORKER_SUSPECT))
 		return false;
-	memcpy(name, w->successor, sizeof(name));
-	w->successor[0] = '\0';
-	if (settings_set_drain(lb, w->spec.name, false, error, sizeof(error)) < 0) {
-		LB_LOG(ERR, "worker=%s successor=%s is gone, and the drain stays: %s", w->spec.name,
-		       name, error);
-		return false;
-	}
-	LB_LOG(WARNING, "worker=%s successor=%s is gone: the worker serves again", w->spec.name,
-	       name);
-	return true;
+	if (w->replaced)
+		return take_back(lb, w, s, successor == NULL ? "is gone" : "does not serve");
+	if (successor != NULL && successor->state == WORKER_ACTIVE)
+		return take_up(lb, w, s, successor);
+	if (w->active_ms != 0 && lb_now_ms(lb) - w->active_ms > SUCCESSOR_MS)
+		return take_back(lb, w, s, "has not come back");
+	return false;
+}
+
+void settings_end_replacement(struct lb *lb, const struct worker *w)
+{
+	const struct worker_setting *s = workers_settings_find(lb->settings, w->spec.name);
+
+	if (s == NULL || s->successor[0] == '\0')
+		return;
+	LB_LOG(NOTICE, "worker=%s successor=%s replaced", w->spec.name, s->successor);
+	workers_settings_drain(lb->settings, w->spec.name, true);
+	save_if_possible(lb, w->spec.name);
 }
 
 /* -------------------------------------------------------------------------------------------- */

@@ -29,11 +29,16 @@ const struct worker_settings *lb_settings(const struct lb *lb);
  */
 int lb_settings_drain(struct lb *lb, const char *name, bool drain, char *error, size_t error_size);
 /*
- * Drain <old>, whose requests <successor> takes from now on. If that one's registration ends before
- * <old> is drained, <old> serves again. Where <old> was drained already it stays drained. The
- * caller has checked that <successor> serves; without a return to the event loop in between, both
- * are one step. 0, or -errno with a sentence in <error>.
+ * Drain <old>, whose requests <successor> takes from now on. If that one stops serving (it is gone,
+ * drained, or leaves) before <old> is drained, <old> serves again. Where <old> was drained already
+ * it stays drained. The caller has checked that <successor> serves; without a return to the event
+ * loop in between, both are one step. 0, or -errno with a sentence in <error>.
+ *
+ * A replacement that was under way when the load balancer ended is in the state file: <old> serves
+ * when it registers again, until <successor> does, and is drained then; or, if that one does not
+ * come within SUCCESSOR_MS of <old>, for good.
  */
+#define SUCCESSOR_MS 10000u
 int lb_settings_replace(struct lb *lb, struct worker *old, const struct worker *successor,
 			char *error, size_t error_size);
 /* Set the worker's weight, 1 to WORKER_WEIGHT_MAX; 0: the weight that its agent registered. */
@@ -59,10 +64,12 @@ int lb_worker_release(struct lb *lb, const struct worker *worker, const unsigned
 /* Apply operators' settings to a worker: its weight, and whether it is drained. */
 void settings_apply(struct lb *lb, struct worker *w);
 /*
- * For a worker that is being drained: let it serve again if its successor is gone. True when it
- * does.
+ * For a worker that is being replaced: let it serve again if its successor does not serve any more,
+ * and begin its drain when one that was waited for does. True when its state has changed.
  */
 bool settings_check_successor(struct lb *lb, struct worker *w);
+/* It is drained: if it was being replaced, that is over. */
+void settings_end_replacement(struct lb *lb, const struct worker *w);
 /* The worker is ready to serve but was drained before it registered: keep it drained. */
 void settings_hold(struct lb *lb, struct worker *w);
 

@@ -20,8 +20,7 @@
  */
 static struct assign_want wanted[LB_SERVICES_MAX];
 
-/* Compute the workers of each service of <config>; service_workers_table() uses the result. */
-void service_workers_update(struct lb *lb, const struct lb_config *config)
+static void fill_wanted(const struct lb_config *config)
 {
 	for (unsigned int i = 0; i < config->n_services; i++) {
 		const struct lb_service_config *s = &config->service[i];
@@ -36,6 +35,12 @@ void service_workers_update(struct lb *lb, const struct lb_config *config)
 			.placement = s->placement,
 		};
 	}
+}
+
+/* Compute the workers of each service of <config>; service_workers_table() uses the result. */
+void service_workers_update(struct lb *lb, const struct lb_config *config)
+{
+	fill_wanted(config);
 	workers_assign(lb->pool, lb->settings, wanted, config->n_services, lb->assigned);
 }
 
@@ -103,4 +108,36 @@ unsigned int lb_service_workers(const struct lb *lb, unsigned int service, unsig
 	if (spares != NULL)
 		*spares = worker_set_count(&lb->assigned[service].spares);
 	return worker_set_count(&lb->assigned[service].in);
+}
+
+/* The workers of each service if <old> were active, or drained. */
+static void assign_with(struct lb *lb, struct worker *old, enum worker_state state,
+			struct assign_result result[LB_SERVICES_MAX])
+{
+	enum worker_state before = old->state;
+
+	memcpy(result, lb->assigned, sizeof(lb->assigned));
+	old->state = state;
+	workers_assign(lb->pool, lb->settings, wanted, lb->config.n_services, result);
+	old->state = before;
+}
+
+int lb_replace_gap(struct lb *lb, struct worker *old, struct worker *successor)
+{
+	static struct assign_result with[LB_SERVICES_MAX], without[LB_SERVICES_MAX];
+	enum worker_state before = successor->state;
+	int gap = -1;
+
+	fill_wanted(&lb->config);
+	successor->state = WORKER_ACTIVE;
+	assign_with(lb, old, WORKER_ACTIVE, with);
+	assign_with(lb, old, WORKER_DRAINING, without);
+	successor->state = before;
+	for (unsigned int i = 0; gap < 0 && i < lb->config.n_services; i++)
+		if (worker_set_has(&with[i].in, old->number) &&
+		    !worker_set_has(&without[i].in, successor->number) &&
+		    !(worker_set_has(&with[i].spares, old->number) &&
+		      worker_set_count(&without[i].in) >= worker_set_count(&with[i].in)))
+			gap = (int)i;
+	return gap;
 }

@@ -20,6 +20,14 @@ bool lb_worker_serves(const struct lb *lb, const struct worker *worker, unsigned
 /* The number of workers that serve it; <spares>, if not NULL: how many of them are spares. */
 unsigned int lb_service_workers(const struct lb *lb, unsigned int service, unsigned int *spares);
 
+/*
+ * Would each service of <old> still have its workers if <successor>, once it is active, took the
+ * place of <old>? -1, or the number of the first service that <old> serves, or would if it were
+ * active, and that <successor> would not. A spare that steps in for <old>, which was one itself,
+ * will do.
+ */
+int lb_replace_gap(struct lb *lb, struct worker *old, struct worker *successor);
+
 /* --- private to lb/ ----------------------------------------------------------------------------
  */
 

@@ -27,9 +27,18 @@
 /* --- tickets -----------------------------------------------------------------------------------
  */
 
+/* s of a clock that never steps: keys must not live on because the wall clock was set back. */
+static uint64_t now_s(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec;
+}
+
 static bool ticket_key_make(struct tls_ticket_key *k)
 {
-	k->born = time(NULL);
+	k->born = now_s();
 	k->used = RAND_bytes(k->name, sizeof(k->name)) == 1 &&
 		  RAND_bytes(k->secret, sizeof(k->secret)) == 1 &&
 		  RAND_bytes(k->proof, sizeof(k->proof)) == 1;
@@ -41,7 +50,7 @@ static struct tls_ticket_key *ticket_key_now(struct tls_context *c)
 {
 	struct tls_ticket_key *k = &c->ticket_key[0];
 
-	if (k->used && time(NULL) - k->born < TICKET_KEY_SECONDS)
+	if (k->used && now_s() - k->born < TICKET_KEY_SECONDS)
 		return k;
 	c->ticket_key[1] = *k;
 	return ticket_key_make(k) ? k : NULL;
@@ -80,7 +89,7 @@ static int ticket_keys(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIP
 	for (int i = 0; i < 2; i++) {
 		const struct tls_ticket_key *k = &c->ticket_key[i];
 
-		if (k->used && time(NULL) - k->born < 2 * TICKET_KEY_SECONDS &&
+		if (k->used && now_s() - k->born < 2 * TICKET_KEY_SECONDS &&
 		    memcmp(name, k->name, sizeof(k->name)) == 0)
 			return ticket_use(k, iv, cipher, mac, 0) ? 1 + (k != now) : -1;
 	}

@@ -8,7 +8,7 @@
 #include "tls/handshake.h"
 
 struct tls_ticket_key {
-	time_t born;
+	uint64_t born; /* s */
 	bool used;
 	uint8_t name[16], secret[32], proof[32];
 };

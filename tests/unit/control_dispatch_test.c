@@ -637,6 +637,55 @@ Test(control_dispatch, of_two_workers_that_replace_each_other_one_goes_on)
 	fake_lb_destroy(lb);
 }
 
+Test(control_dispatch, a_successor_that_would_leave_a_service_without_a_worker_is_refused)
+{
+	struct lb *lb = fake_lb_create();
+	struct control_connection c = {.lb = lb, .role = CONTROL_OPERATOR};
+	const struct worker *a = fake_lb_worker(lb, "a");
+	struct worker *b = fake_lb_worker(lb, "b");
+	const char *service = fake_lb_config(lb)->service[0].name;
+	char line[256], expect[256];
+
+	snprintf(line, sizeof(line),
+		 CALL("workers.release", "{\"name\":\"b\",\"services\":[\"%s\"]}"), service);
+	expect_reply(&c, line, "\"worker\":");
+	snprintf(expect, sizeof(expect),
+		 "-32003,\"message\":\"worker 'b' would not serve service '%s', which 'a' serves, "
+		 "so "
+		 "'a' goes on; doorbell workers assign b %s lets it",
+		 service, service);
+	expect_reply(&c, REPLACE("a", "b"), expect);
+	/* also before it is active: it need not be waited for */
+	b->state = WORKER_JOINING;
+	expect_reply(&c, REPLACE("a", "b"), expect);
+	b->state = WORKER_ACTIVE;
+	cr_expect_eq(a->state, WORKER_ACTIVE);
+	expect_reply(
+		&c, CALL("workers.replace", "{\"name\":\"a\",\"successor\":\"b\",\"partly\":true}"),
+		"\"state\":\"drained\"");
+	/* one that is drained has nothing to lose */
+	expect_reply(&c, REPLACE("a", "b"), "\"state\":\"drained\"");
+	fake_lb_destroy(lb);
+}
+
+/* As a load balancer that was restarted in the middle. */
+Test(control_dispatch, a_worker_that_is_being_replaced_need_not_be_registered)
+{
+	struct lb *lb = fake_lb_create();
+	struct control_connection c = {.lb = lb, .role = CONTROL_OPERATOR};
+	struct worker *a = fake_lb_worker(lb, "a"), *b = fake_lb_worker(lb, "b");
+
+	fake_lb_outstanding(lb, a, 1);
+	expect_reply(&c, REPLACE("a", "b"), "\"successor\":\"b\"");
+	fake_lb_kill(lb, a);
+	b->state = WORKER_JOINING;
+	expect_reply(&c, REPLACE("a", "b"), "{\"waits\":\"worker 'b' is joining\"}");
+	b->state = WORKER_ACTIVE;
+	expect_reply(&c, REPLACE("a", "b"), "\"worker\":null");
+	expect_reply(&c, REPLACE("a", "c"), "-32001,\"message\":\"no worker 'a'");
+	fake_lb_destroy(lb);
+}
+
 Test(control_dispatch, a_successor_that_does_not_serve_is_waited_for)
 {
 	struct lb *lb = fake_lb_create();
@@ -655,6 +704,8 @@ Test(control_dispatch, a_successor_that_does_not_serve_is_waited_for)
 	expect_reply(&c, REPLACE("a", "opt0"),
 		     "-32003,\"message\":\"worker 'opt0' has model 'gpt', and 'a' has 'llama'\"");
 	cr_expect_eq(a->state, WORKER_ACTIVE);
+	/* one that is being replaced is named, also when it is not registered */
+	expect_reply(&c, CALL("workers.settings", "{}"), "{\"settings\":[]}");
 	/* one that would be drained when it registers never comes to serve */
 	expect_reply(&c, CALL("workers.drain", "{\"name\":\"b\",\"absent\":true}"),
 		     "\"drain\":true");

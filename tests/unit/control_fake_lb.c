@@ -422,7 +422,23 @@ int lb_settings_drain(struct lb *lb, const char *name, bool drain, char *error, 
 int lb_settings_replace(struct lb *lb, struct worker *old, const struct worker *successor,
 			char *error, size_t error_size)
 {
-	return lb_settings_drain(lb, old->spec.name, true, error, error_size);
+	int ret = lb_settings_drain(lb, old->spec.name, true, error, error_size);
+
+	/* One without requests in hand is drained at once. */
+	if (ret == 0 && lb->outstanding[old->number] > 0) {
+		workers_settings_drain(lb->settings, old->spec.name, false);
+		ret = workers_settings_replace(lb->settings, old->spec.name, successor->spec.name);
+	}
+	return ret;
+}
+
+int lb_replace_gap(struct lb *lb, struct worker *old, struct worker *successor)
+{
+	for (unsigned int i = 0; i < lb->config.n_services; i++)
+		if (strcmp(lb->config.service[i].model, old->spec.model) == 0 &&
+		    !lb->released[old->number][i] && lb->released[successor->number][i])
+			return (int)i;
+	return -1;
 }
 
 int lb_settings_weight(struct lb *lb, const char *name, uint32_t weight, char *error,

@@ -160,6 +160,13 @@ static const struct {
 	{"{\"version\": 1, \"workers\": [{\"name\": \"a\", \"drain\": true}, {\"name\": \"a\"}]}",
 	 "workers[1].name is there twice"},
 	{"{\"version\": 1, \"version\": 1, \"workers\": []}", "is not JSON: duplicate"},
+	{"{\"version\": 2, \"workers\": [{\"name\": \"a\", \"successor\": \"b\"}]}",
+	 "workers[0].successor needs drain: true"},
+	{"{\"version\": 2, \"workers\": [{\"name\": \"a\", \"drain\": true, \"successor\": "
+	 "\"a\"}]}",
+	 "workers[0].successor is not the name of another worker"},
+	{"{\"version\": 2, \"workers\": [{\"name\": \"a\", \"drain\": true, \"successor\": 1}]}",
+	 "workers[0].successor is not the name of another worker"},
 };
 
 Test(lb_state_file, what_is_not_understood_is_refused_and_left_as_it_is)
@@ -174,11 +181,33 @@ Test(lb_state_file, what_is_not_understood_is_refused_and_left_as_it_is)
 	}
 }
 
+/* An older doorbell-lb reads the file again as soon as nothing of a replacement is in it. */
+Test(lb_state_file, a_replacement_that_is_under_way_is_kept_and_only_that_takes_version_2)
+{
+	const struct worker_setting *a;
+
+	cr_assert_eq(workers_settings_weight(settings, "a", 3), 0);
+	cr_assert_eq(workers_settings_replace(settings, "a", "b"), 0);
+	save();
+	cr_expect(strstr(contents(), "\"version\": 2") != NULL, "%s", contents());
+	cr_assert_eq(load_again(), 0, "%s", error);
+	a = workers_settings_find(settings, "a");
+	cr_assert_not_null(a);
+	cr_expect_str_eq(a->successor, "b");
+	cr_expect(a->drain && a->weight == 3);
+	/* drained: the replacement is over */
+	cr_assert_eq(workers_settings_drain(settings, "a", true), 0);
+	save();
+	cr_expect(strstr(contents(), "\"version\": 1") != NULL, "%s", contents());
+	cr_expect(strstr(contents(), "successor") == NULL, "%s", contents());
+}
+
 Test(lb_state_file, a_newer_versions_file_is_refused)
 {
-	put("{\"version\": 2, \"workers\": {}}");
+	put("{\"version\": 3, \"workers\": {}}");
 	cr_assert_eq(load_again(), -EINVAL);
-	cr_assert(strstr(error, "has version 2, and this doorbell-lb reads version 1; install the newer"),
+	cr_assert(strstr(error,
+			 "has version 3, and this doorbell-lb reads version 2; install the newer"),
 		  "%s", error);
 }
 

@@ -4,11 +4,14 @@
  * EAL's interrupt thread, and hears there that the other end has gone.
  */
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <semaphore.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <rte_alarm.h>
@@ -17,6 +20,7 @@
 #include <rte_ethdev.h>
 
 #include "runtime/eal_end.h"
+#include "runtime/memif.h"
 #include "runtime/port.h"
 
 #define ROUNDS      120
@@ -135,4 +139,113 @@ Test(port, ends_beside_a_handler_that_is_stuck, .timeout = 60)
 	/* Nothing was taken from under it. */
 	sem_post(&released);
 	usleep(50000);
+}
+
+/* --- what memif leaves to us --------------------------------------------------------------------
+ */
+
+Test(port, knows_which_end_of_a_memif_connects)
+{
+	cr_expect(memif_connects("net_memif0,role=client,socket=x"));
+	cr_expect(memif_connects("net_memif0,socket=role=server"));
+	cr_expect(memif_connects("net_memif_a,id=3,role=slave"));
+	cr_expect(memif_connects("net_memif"));
+	cr_expect(!memif_connects("net_memif0,id=1,role=server"));
+	cr_expect(!memif_connects("net_memif0,role=master,socket=client"));
+	cr_expect(!memif_connects("net_ring0,role=client"));
+	cr_expect(!memif_connects("0000:01:00.0"));
+}
+
+static bool is_left(const char *path, const char *more)
+{
+	char device[160];
+
+	snprintf(device, sizeof(device), "net_memif0,socket=%s%s", path, more);
+	memif_remove_left(device);
+	return access(path, F_OK) == 0;
+}
+
+Test(port, removes_the_socket_of_a_memif_only_when_nobody_listens)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	char folder[] = "/tmp/doorbell-memif-XXXXXX";
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+
+	cr_assert_not_null(mkdtemp(folder));
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s/sock", folder);
+	cr_assert_eq(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	cr_assert_eq(listen(fd, 1), 0);
+	cr_expect(is_left(address.sun_path, ",socket-abstract=no,role=server"));
+	/* as the kernel leaves it behind when its process is killed */
+	close(fd);
+	cr_expect(is_left(address.sun_path, ",socket-abstract=no,role=client"));
+	cr_expect(is_left(address.sun_path, ",role=server"));
+	cr_expect(!is_left(address.sun_path, ",socket-abstract=no,role=server"));
+	/* neither a file that is no socket */
+	fd = open(address.sun_path, O_CREAT | O_WRONLY, 0600);
+	close(fd);
+	cr_expect(is_left(address.sun_path, ",socket-abstract=no,role=server"));
+	unlink(address.sun_path);
+	rmdir(folder);
+}
+
+static int open_attended(struct port *port, const char *role)
+{
+	char device[128], error[256] = "";
+	struct port_params p = {
+		.device = device,
+		.queues = 1,
+		.rx_descriptors = 256,
+		.tx_descriptors = 256,
+		.mtu = 1500,
+		.pool = &pool,
+		.attends = true,
+		.may_wait = strcmp(role, "client") == 0,
+	};
+	int ret;
+
+	snprintf(device, sizeof(device), "net_memif_%s,role=%s,socket=doorbell-attended-%d,rsize=8",
+		 role, role, getpid());
+	*port = (struct port){0};
+	ret = port_open(port, &p, error, sizeof(error));
+	cr_expect_eq(ret, 0, "%s", error);
+	return ret;
+}
+
+/* Its handlers run in port_attend() only: what they change is in nobody's hands then. */
+Test(port, that_is_attended_connects_when_it_is_attended_and_only_then, .timeout = 60)
+{
+	struct rte_mbuf *packet[4];
+	struct port server, client;
+	uint64_t ms = 1;
+
+	start_eal();
+	cr_assert_eq(open_attended(&server, "server"), 0);
+	cr_assert_eq(open_attended(&client, "client"), 0);
+	usleep(20000);
+	cr_expect(!port_up(&server) && !port_up(&client), "handlers run unasked");
+	for (; ms < 2000 && (!port_up(&client) || !port_up(&server)); ms++) {
+		if (port_wants_attention(&server, ms))
+			port_attend(&server, ms);
+		if (port_wants_attention(&client, ms))
+			port_attend(&client, ms);
+	}
+	cr_expect(port_up(&client) && port_up(&server), "no link after %lu ms", (unsigned long)ms);
+	/* paused, it receives nothing that is there */
+	packet[0] = rte_pktmbuf_alloc(pool);
+	rte_pktmbuf_append(packet[0], 60);
+	cr_expect_eq(rte_eth_tx_burst(client.id, 0, packet, 1), 1);
+	port_pause(&server);
+	cr_expect_eq(rte_eth_rx_burst(server.id, 0, packet, 4), 0);
+	port_resume(&server);
+	cr_assert_eq(rte_eth_rx_burst(server.id, 0, packet, 4), 1);
+	rte_pktmbuf_free(packet[0]);
+	/* the other end goes: the link stays up until somebody attends */
+	port_close(&client);
+	for (ms += 5000; ms < 10000 && port_up(&server); ms++)
+		if (port_wants_attention(&server, ms))
+			port_attend(&server, ms);
+	cr_expect(!port_up(&server));
+	port_close(&server);
+	eal_end();
 }

@@ -7,6 +7,7 @@
 #include "walk.h"
 #include "worker.h"
 #include "lb.h"
+#include "lcore/lcore.h"
 
 static const struct packet ask = {.family = 4, .payload = 100};
 
@@ -142,6 +143,180 @@ WALK(a_drain_that_is_an_operators_own_or_is_over_stays_when_a_successor_dies)
 	die(w, v[1]);
 	walk_expect_eq(state_of(v[2]), WORKER_DRAINING);
 	walk_forget(w, 0);
+	walk_destroy(w);
+}
+
+WALK(a_successor_that_is_drained_or_leaves_does_not_serve_either)
+{
+	for (unsigned int leaves = 0; leaves < 2; leaves++) {
+		struct walk_worker *v[3];
+		struct walk *w = walk_with_busy_worker(v);
+
+		replace(w, v[0], v[1]);
+		if (leaves)
+			lb_worker_drain(w->lb, walk_worker_of(v[1]));
+		else
+			set_drain(w, "b", true);
+		walk_pass(w, 10);
+		walk_expect_eq(state_of(v[0]), WORKER_ACTIVE);
+		walk_forget(w, 0);
+		walk_destroy(w);
+	}
+}
+
+WALK(a_worker_serves_again_though_that_cannot_be_saved)
+{
+	struct walk_worker *v[3];
+	struct walk *w = walk_with_busy_worker(v);
+
+	replace(w, v[0], v[1]);
+	/* as on a full disk: the file cannot be made */
+	w->lb->state_file.path = "/proc/none/state.json";
+	die(w, v[1]);
+	walk_pass(w, 10);
+	walk_expect_eq(state_of(v[0]), WORKER_ACTIVE);
+	walk_expect(workers_settings_find(lb_settings(w->lb), "a") == NULL, "it is still set");
+	w->lb->state_file.path = NULL;
+	walk_forget(w, 0);
+	walk_destroy(w);
+}
+
+/* A load balancer whose state file has a replacement that was under way when the last one ended. */
+static struct walk *walk_with_kept_replacement(void)
+{
+	struct walk *w = walk_create(NULL);
+
+	walk_need(workers_settings_replace(w->lb->settings, "a", "b") == 0);
+	return w;
+}
+
+static bool is_kept(const struct walk *w, bool successor)
+{
+	const struct worker_setting *s = workers_settings_find(lb_settings(w->lb), "a");
+
+	return s != NULL && s->drain && (s->successor[0] != '\0') == successor;
+}
+
+WALK(after_a_restart_a_worker_serves_until_its_successor_does)
+{
+	struct walk *w = walk_with_kept_replacement();
+	struct walk_worker *a = walk_worker(w, &(struct walk_worker_params){.name = "a"}), *b;
+
+	walk_expect_eq(state_of(a), WORKER_ACTIVE);
+	walk_pass(w, 5000);
+	walk_expect_eq(state_of(a), WORKER_ACTIVE);
+	walk_expect(is_kept(w, true), "the replacement is not kept");
+	b = walk_worker(w, &(struct walk_worker_params){.name = "b"});
+	walk_pass(w, 50);
+	walk_expect_eq(state_of(a), WORKER_DRAINING);
+	walk_expect_eq(state_of(b), WORKER_ACTIVE);
+	walk_expect(is_kept(w, false), "the replacement is not over");
+	/* which holds when the successor goes */
+	die(w, b);
+	walk_expect_eq(state_of(a), WORKER_DRAINING);
+	walk_destroy(w);
+}
+
+WALK(after_a_restart_a_worker_that_comes_after_its_successor_gets_nothing)
+{
+	struct walk *w = walk_with_kept_replacement();
+	struct walk_worker *b = walk_worker(w, &(struct walk_worker_params){.name = "b"}), *a;
+
+	a = walk_worker_register(w, &(struct walk_worker_params){.name = "a"});
+	walk_need(a != NULL, "%s", w->error);
+	walk_expect(!walk_worker_start(a), "it is active");
+	walk_expect_eq(state_of(a), WORKER_DRAINING);
+	walk_expect_eq(state_of(b), WORKER_ACTIVE);
+	walk_expect(is_kept(w, false), "the replacement is not over");
+	walk_destroy(w);
+}
+
+WALK(after_a_restart_a_successor_that_does_not_come_is_not_waited_for_for_ever)
+{
+	struct walk *w = walk_with_kept_replacement();
+	struct walk_worker *a = walk_worker(w, &(struct walk_worker_params){.name = "a"}), *b;
+
+	walk_pass(w, 11000);
+	walk_expect_eq(state_of(a), WORKER_ACTIVE);
+	walk_expect(workers_settings_find(lb_settings(w->lb), "a") == NULL, "it is still kept");
+	/* days later somebody starts one of that name */
+	b = walk_worker(w, &(struct walk_worker_params){.name = "b"});
+	walk_pass(w, 50);
+	walk_expect_eq(state_of(a), WORKER_ACTIVE);
+	walk_expect_eq(state_of(b), WORKER_ACTIVE);
+	walk_destroy(w);
+}
+
+WALK(after_a_restart_an_operator_s_drain_is_not_undone)
+{
+	struct walk *w = walk_with_kept_replacement();
+	struct walk_worker *a = walk_worker(w, &(struct walk_worker_params){.name = "a"});
+
+	set_drain(w, "a", true);
+	walk_pass(w, 11000);
+	walk_expect_eq(state_of(a), WORKER_DRAINING);
+	walk_destroy(w);
+}
+
+/* --- services that a worker's successor must serve, too ----------------------------------------
+ */
+
+#define OWN_AND_ALL                                                                                \
+	WALK_SERVICE("own", 8000, "echo", ", workers: assigned, min_workers: 1, spares: 1")        \
+	WALK_SERVICE("all", 8001, "echo", "")
+
+static void assign(struct walk *w, struct walk_worker *v, unsigned int service, bool in)
+{
+	walk_need((in ? lb_worker_assign : lb_worker_release)(w->lb, walk_worker_of(v), &service, 1,
+							      w->error, sizeof(w->error)) == 0,
+		  "%s", w->error);
+}
+
+static int gap(struct walk *w, struct walk_worker *old, struct walk_worker *successor)
+{
+	return lb_replace_gap(w->lb, walk_worker_of(old), walk_worker_of(successor));
+}
+
+WALK(a_successor_must_serve_what_the_worker_serves)
+{
+	struct walk *w = walk_create(&(struct walk_params){.services = OWN_AND_ALL});
+	struct walk_worker *a = walk_worker(w, &(struct walk_worker_params){.name = "a"});
+	struct walk_worker *b = walk_worker(w, &(struct walk_worker_params){.name = "b"});
+
+	/* a steps in as a spare, and b would instead */
+	walk_expect_eq(gap(w, a, b), -1);
+	assign(w, a, 0, true);
+	/* b would step in as the spare of <own>: it serves it */
+	walk_expect_eq(gap(w, a, b), -1);
+	assign(w, b, 0, true);
+	assign(w, b, 1, false);
+	walk_expect_eq(gap(w, a, b), 1);
+	walk_expect_eq(gap(w, b, a), -1);
+	/* a silent worker would serve again: what it serves then counts */
+	a->beats = false;
+	walk_pass(w, 100);
+	walk_expect_eq(state_of(a), WORKER_SUSPECT);
+	walk_expect_eq(gap(w, a, b), 1);
+	assign(w, b, 1, true);
+	walk_expect_eq(gap(w, a, b), -1);
+	walk_expect_eq(state_of(a), WORKER_SUSPECT);
+	walk_destroy(w);
+}
+
+WALK(a_successor_that_is_assigned_elsewhere_only_is_told_apart)
+{
+	struct walk *w = walk_create(&(struct walk_params){
+		.services = WALK_SERVICE("own", 8000, "echo", ", workers: assigned")
+			WALK_SERVICE("too", 8001, "echo", ", workers: assigned")});
+	struct walk_worker *a = walk_worker(w, &(struct walk_worker_params){.name = "a"});
+	struct walk_worker *b = walk_worker(w, &(struct walk_worker_params){.name = "b"});
+
+	assign(w, a, 0, true);
+	assign(w, b, 1, true);
+	walk_expect_eq(gap(w, a, b), 0);
+	walk_expect_eq(gap(w, b, a), 1);
+	assign(w, b, 0, true);
+	walk_expect_eq(gap(w, a, b), -1);
 	walk_destroy(w);
 }
 

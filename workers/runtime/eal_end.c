@@ -32,15 +32,68 @@ static void interrupt_called(void *argument)
 	sem_post(&c->done);
 }
 
-static bool interrupt_wait(struct interrupt_call *c)
+static bool wait_for(sem_t *semaphore, unsigned int ms)
 {
-	struct timespec until = clock_after_ms(CLOCK_MONOTONIC, INTERRUPT_THREAD_MS);
+	struct timespec until = clock_after_ms(CLOCK_MONOTONIC, ms);
 	int ret;
 
 	do
-		ret = sem_clockwait(&c->done, CLOCK_MONOTONIC, &until);
+		ret = sem_clockwait(semaphore, CLOCK_MONOTONIC, &until);
 	while (ret != 0 && errno == EINTR);
 	return ret == 0;
+}
+
+/*
+ * The thread waits in a handler of ours, whose descriptor is always ready: it comes to it in each
+ * of its rounds, and what else is ready is handled between one <go> and the next <came>.
+ */
+static struct {
+	struct rte_intr_handle *handle;
+	int fd;
+	sem_t came, go;
+	bool holds, away; /* <away>: the thread has not come since the last <go> */
+} gate;
+
+static void stand_at_gate(void *argument)
+{
+	sem_post(&gate.came);
+	while (sem_wait(&gate.go) != 0 && errno == EINTR)
+		;
+}
+
+bool eal_interrupt_hold(void)
+{
+	if (gate.holds)
+		return true;
+	sem_init(&gate.came, 0, 0);
+	sem_init(&gate.go, 0, 0);
+	gate.fd = eventfd(1, EFD_CLOEXEC);
+	gate.handle = rte_intr_instance_alloc(RTE_INTR_INSTANCE_F_PRIVATE);
+	gate.holds = gate.fd >= 0 && gate.handle != NULL &&
+		     rte_intr_fd_set(gate.handle, gate.fd) == 0 &&
+		     rte_intr_type_set(gate.handle, RTE_INTR_HANDLE_EXT) == 0 &&
+		     rte_intr_callback_register(gate.handle, stand_at_gate, NULL) == 0;
+	gate.away = !wait_for(&gate.came, INTERRUPT_THREAD_MS);
+	return gate.holds && !gate.away;
+}
+
+bool eal_interrupt_round(unsigned int ms)
+{
+	if (!gate.away)
+		sem_post(&gate.go);
+	gate.away = !wait_for(&gate.came, ms);
+	return !gate.away;
+}
+
+static bool interrupt_wait(struct interrupt_call *c)
+{
+	if (!gate.holds)
+		return wait_for(&c->done, INTERRUPT_THREAD_MS);
+	/* The first round may be for what it has fetched, the second to learn of the handler. */
+	while (sem_trywait(&c->done) != 0)
+		if (!eal_interrupt_round(INTERRUPT_THREAD_MS))
+			return sem_trywait(&c->done) == 0;
+	return true;
 }
 
 /*
@@ -86,6 +139,9 @@ static struct interrupt_call halt; /* static, as the thread keeps it */
 static void halt_interrupt_thread(void *argument)
 {
 	sem_post(&halt.done);
+	/* It does not come to the gate any more. */
+	if (gate.holds)
+		sem_post(&gate.came);
 	for (;;)
 		pause();
 }

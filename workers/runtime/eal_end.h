@@ -13,6 +13,17 @@
 #define INTERRUPT_THREAD_MS 2000
 
 /*
+ * Hold the interrupt thread from now on, so that handlers of drivers run only in rounds that are
+ * asked for. False when it does not come. Until eal_end().
+ */
+bool eal_interrupt_hold(void);
+/*
+ * Have the interrupt thread handle what it finds, once: true when it is held again. False when it
+ * is not within <ms>: then handlers may be running until a later call returns true.
+ */
+bool eal_interrupt_round(unsigned int ms);
+
+/*
  * Have the interrupt thread make a call, between two handlers, and wait for its end. Events that
  * the thread had fetched before are handled before. False when it does not come to it.
  */

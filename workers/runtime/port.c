@@ -18,6 +18,7 @@
 #include <rte_ethdev.h>
 
 #include "runtime/eal_end.h"
+#include "runtime/memif.h"
 #include "runtime/port.h"
 
 #ifndef AF_XDP
@@ -25,6 +26,16 @@
 #endif
 
 #define FDS_MAX 1024
+/*
+ * ms from one try to connect a memif to the next; it doubles. A handshake takes five messages of
+ * each side, each of which waits for both sides' next attention: a load balancer's comes every 20
+ * ms.
+ */
+#define CONNECT_MS     200
+#define CONNECT_MAX_MS 800
+/* The thread sees a new socket a round later than it was told. */
+#define ROUNDS_MAX 8
+#define ROUND_MS   50
 
 /* Collect the process's packet sockets; returns their number. */
 static unsigned int packet_sockets(int *fds, unsigned int max)
@@ -370,6 +381,20 @@ static bool polls_all_queues(const struct rte_eth_dev_info *info, const struct p
 	return false;
 }
 
+/* Without memif's words where nobody listens: that is waited for, or said in other words. */
+static int start_device(const struct port *port)
+{
+	int log = strcmp(port->driver, "net_memif") == 0 ? rte_log_register("pmd.net.memif") : -1;
+	int level = log < 0 ? -1 : rte_log_get_level(log), ret;
+
+	if (level >= 0)
+		rte_log_set_level(log, RTE_LOG_CRIT);
+	ret = rte_eth_dev_start(port->id);
+	if (level >= 0)
+		rte_log_set_level(log, level);
+	return ret;
+}
+
 static int port_start(struct port *port, const struct port_params *p, char *error,
 		      size_t error_size)
 {
@@ -413,8 +438,27 @@ static int port_start(struct port *port, const struct port_params *p, char *erro
 	if (ret < 0)
 		goto fail;
 	step = "start";
-	ret = rte_eth_dev_start(port->id);
-	if (ret < 0)
+	port->attended = p->attends && strcmp(info.driver_name, "net_memif") == 0;
+	port->connects = port->attended && p->may_wait && memif_connects(p->device);
+	if (port->attended && !(eal_interrupt_hold() && memif_watch(&port->news))) {
+		snprintf(error, error_size,
+			 "device '%s': the EAL's interrupt thread does not answer, or /proc is not "
+			 "there",
+			 p->device);
+		return -EIO;
+	}
+	ret = start_device(port);
+	port->waits = ret < 0 && port->connects;
+	if (port->attended)
+		memif_watch(&port->news);
+	if (ret < 0 && memif_connects(p->device) && !port->waits) {
+		snprintf(error, error_size,
+			 "device '%s': nobody listens at its socket; start the other end first, or "
+			 "give this one role=server",
+			 p->device);
+		return ret;
+	}
+	if (ret < 0 && !port->waits)
 		goto fail;
 	read_rss(port, &info);
 	/* Neighbour discovery uses multicast. Errors do not matter: software ports receive it
@@ -438,6 +482,7 @@ int port_open(struct port *port, const struct port_params *params, char *error, 
 	int before[FDS_MAX], ret;
 	unsigned int n_before = packet_sockets(before, FDS_MAX);
 
+	memif_remove_left(params->device);
 	ret = port_probe(port, params->device, error, error_size);
 	if (ret < 0)
 		return ret;
@@ -502,6 +547,78 @@ void port_stop(struct port *port)
 		port_stop_here(port);
 	else if (eal_interrupt_call(port_stop_called, port))
 		eal_interrupt_call(port_come_by, NULL);
+}
+
+static void stop_device(void *argument)
+{
+	const struct port *port = argument;
+
+	rte_eth_dev_stop(port->id);
+}
+
+/* Start the port again, which connects it. */
+static void connect_device(struct port *port)
+{
+	/* As port_stop() does. */
+	if (!port->waits &&
+	    (!eal_interrupt_call(stop_device, port) || !eal_interrupt_call(port_come_by, NULL)))
+		return;
+	port->waits = start_device(port) < 0;
+}
+
+bool port_wants_attention(struct port *port, uint64_t now_ms)
+{
+	if (!port->attended)
+		return false;
+	if (port->connect_at == 0 || (!port->waits && port_up(port))) {
+		port->connect_ms = CONNECT_MS;
+		port->connect_at = now_ms + CONNECT_MS;
+	}
+	return memif_has_news(port->news) || (port->connects && now_ms >= port->connect_at);
+}
+
+bool port_attend(struct port *port, uint64_t now_ms)
+{
+	bool came = eal_interrupt_round(ROUND_MS);
+
+	for (unsigned int i = 1; came && i < ROUNDS_MAX && memif_has_news(port->news); i++)
+		came = eal_interrupt_round(ROUND_MS);
+	if (came && port->connects && now_ms >= port->connect_at &&
+	    (port->waits || !port_up(port))) {
+		connect_device(port);
+		port->connect_ms = RTE_MIN(2 * port->connect_ms, (uint64_t)CONNECT_MAX_MS);
+		port->connect_at = now_ms + port->connect_ms;
+	}
+	memif_watch(&port->news);
+	return came;
+}
+
+static uint16_t nothing(void *queue, struct rte_mbuf **packet, uint16_t n)
+{
+	return 0;
+}
+
+void port_pause(struct port *port)
+{
+	struct rte_eth_fp_ops *calls = &rte_eth_fp_ops[port->id];
+
+	if (port->receives != NULL)
+		return;
+	port->receives = calls->rx_pkt_burst;
+	port->sends = calls->tx_pkt_burst;
+	__atomic_store_n(&calls->rx_pkt_burst, nothing, __ATOMIC_RELEASE);
+	__atomic_store_n(&calls->tx_pkt_burst, nothing, __ATOMIC_RELEASE);
+}
+
+void port_resume(struct port *port)
+{
+	struct rte_eth_fp_ops *calls = &rte_eth_fp_ops[port->id];
+
+	if (port->receives == NULL)
+		return;
+	__atomic_store_n(&calls->rx_pkt_burst, (eth_rx_burst_t)port->receives, __ATOMIC_RELEASE);
+	__atomic_store_n(&calls->tx_pkt_burst, (eth_tx_burst_t)port->sends, __ATOMIC_RELEASE);
+	port->receives = port->sends = NULL;
 }
 
 void port_close(struct port *port)

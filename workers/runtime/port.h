@@ -66,6 +66,14 @@ struct port {
 	bool steered;       /* AF_XDP with our own XDP program: see kernel_port.h */
 	const char *driver; /* DPDK's name for its driver */
 	struct port_rss spread;
+	/* A memif whose driver's handlers run in port_attend() only. */
+	bool attended;
+	bool connects; /* it connects anew when it has no link; see port_params.may_wait */
+	bool waits;    /* it is not started, as nobody listened: it must not be used */
+	int news;      /* descriptor: something has come for a handler */
+	uint64_t connect_at,
+		connect_ms;     /* ms: when it may connect again, and the wait after that */
+	void *receives, *sends; /* what port_pause() put aside; NULL: not paused */
 	int claim;          /* socket of port_claim(); 0 = none */
 	unsigned int n_fds; /* sockets behind the port to poll; 0 = it cannot wake a sleeper */
 	int fds[PORT_FDS_MAX];
@@ -78,6 +86,8 @@ struct port_params {
 	uint16_t mtu;                    /* IP MTU */
 	bool rx_checksums, tx_checksums; /* use the port's checksum offloads if it has them */
 	bool tso;                        /* the same for cutting TCP segments; with tx_checksums */
+	bool attends;                    /* the caller calls port_attend() */
+	bool may_wait; /* and by the thread that uses the queues: nobody need listen yet */
 	struct rte_mempool *const *pool; /* receive buffers, one per queue */
 };
 
@@ -100,6 +110,20 @@ int port_claim(struct port *port, const char *device, char *error, size_t error_
 
 /* Open, configure and start. 0, or -errno with a sentence in <error>. */
 int port_open(struct port *port, const struct port_params *params, char *error, size_t error_size);
+/*
+ * Does an <attended> port have something for its driver's handlers, or want to connect? Then nobody
+ * may use the queues of any attended port during port_attend(), which takes a millisecond or so.
+ * <now_ms> of any clock. If it returns false a handler still runs: call it again before the queues
+ * are used.
+ */
+bool port_wants_attention(struct port *port, uint64_t now_ms);
+bool port_attend(struct port *port, uint64_t now_ms);
+/*
+ * Make the port's queues receive and send nothing, and undo that. Those who use them on other
+ * threads notice from their next call on: wait until each has made one.
+ */
+void port_pause(struct port *port);
+void port_resume(struct port *port);
 /* Stop and close, and keep the claim for another port_open(). */
 void port_stop(struct port *port);
 void port_close(struct port *port);

@@ -79,10 +79,11 @@ static void join_all(struct bench_thread *threads, unsigned int n, bool quiet)
 	uint64_t start = clock_now_ns();
 	struct timespec until;
 
-	clock_gettime(CLOCK_REALTIME, &until);
+	until = clock_after_ms(CLOCK_MONOTONIC, 0);
 	for (unsigned int i = 0; i < n;) {
 		until.tv_sec++;
-		while (i < n && pthread_timedjoin_np(threads[i].thread, NULL, &until) == 0)
+		while (i < n &&
+		       pthread_clockjoin_np(threads[i].thread, NULL, CLOCK_MONOTONIC, &until) == 0)
 			i++;
 		if (i < n && !quiet)
 			progress(threads, n, (double)(clock_now_ns() - start) / 1e9, &last,

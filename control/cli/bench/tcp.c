@@ -237,10 +237,10 @@ static void tcp_close(struct transport *t)
 /* Waits until all connections are open. 0, or -errno of one that is not. */
 static int tcp_wait_open(struct transport *t)
 {
-	time_t end = time(NULL) + CONNECT_S;
+	uint64_t end = clock_now_ms() + 1000 * CONNECT_S;
 	uint32_t open = 0;
 
-	while (open < t->flows && time(NULL) < end) {
+	while (open < t->flows && clock_now_ms() < end) {
 		int n = epoll_wait(t->epoll, t->ready, EVENTS, 1000);
 
 		for (int i = 0; i < n; i++) {

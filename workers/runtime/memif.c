@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "runtime/memif.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define PREFIX "net_memif"
+
+/* Copy the value of <key> in the devargs of <device>; "" when it has none. */
+static void memif_value(const char *device, const char *key, char *value, size_t size)
+{
+	size_t n = strlen(key);
+	const char *at = device;
+
+	value[0] = '\0';
+	while ((at = strchr(at, ',')) != NULL) {
+		at++;
+		if (strncmp(at, key, n) != 0 || at[n] != '=')
+			continue;
+		snprintf(value, size, "%.*s", (int)strcspn(at + n + 1, ","), at + n + 1);
+		return;
+	}
+}
+
+/* As the driver reads it: it looks for the words, and connects without one. */
+static bool memif_listens(const char *device)
+{
+	char role[32];
+
+	memif_value(device, "role", role, sizeof(role));
+	return strncmp(device, PREFIX, strlen(PREFIX)) == 0 &&
+	       (strstr(role, "server") != NULL || strstr(role, "master") != NULL);
+}
+
+bool memif_connects(const char *device)
+{
+	return strncmp(device, PREFIX, strlen(PREFIX)) == 0 && !memif_listens(device);
+}
+
+/* False when somebody does, and when that cannot be found out. */
+static bool nobody_listens(const struct sockaddr_un *address)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	bool nobody = fd >= 0 &&
+		      connect(fd, (const struct sockaddr *)address, sizeof(*address)) < 0 &&
+		      errno == ECONNREFUSED;
+
+	if (fd >= 0)
+		close(fd);
+	return nobody;
+}
+
+void memif_remove_left(const char *device)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	char abstract[16];
+	struct stat st;
+
+	memif_value(device, "socket", address.sun_path, sizeof(address.sun_path));
+	memif_value(device, "socket-abstract", abstract, sizeof(abstract));
+	/* An abstract name ends with its process. */
+	if (memif_listens(device) && strstr(abstract, "no") != NULL &&
+	    stat(address.sun_path, &st) == 0 && S_ISSOCK(st.st_mode) && nobody_listens(&address))
+		unlink(address.sun_path);
+}
+
+/* Nothing else in our processes has sockets of this kind. */
+static bool is_memif_socket(int fd)
+{
+	int domain, type;
+	socklen_t domain_size = sizeof(domain), type_size = sizeof(type);
+
+	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &domain_size) == 0 &&
+	       domain == AF_UNIX && getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_size) == 0 &&
+	       type == SOCK_SEQPACKET;
+}
+
+bool memif_watch(int *epoll)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	struct dirent *entry;
+
+	if (*epoll == 0)
+		*epoll = epoll_create1(EPOLL_CLOEXEC);
+	while (dir != NULL && (entry = readdir(dir)) != NULL) {
+		int fd = atoi(entry->d_name);
+		struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP};
+
+		/* One that is there already is refused, and one that was closed is gone by itself.
+		 */
+		if (entry->d_name[0] != '.' && is_memif_socket(fd))
+			epoll_ctl(*epoll, EPOLL_CTL_ADD, fd, &event);
+	}
+	if (dir != NULL)
+		closedir(dir);
+	return dir != NULL && *epoll > 0;
+}
+
+bool memif_has_news(int epoll)
+{
+	struct epoll_event event;
+
+	return epoll_wait(epoll, &event, 1, 0) > 0;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The sockets of DPDK's memif, by which its two ends find each other: the one with role=server
+ * listens. Pure but for files and sockets; any thread.
+ *
+ * DPDK 22.11's driver has gaps, which show when two processes start or end at about the same time.
+ *
+ * A client connects when its port starts, and only then. If nobody listens yet, the start fails; if
+ * the server is not started yet, or has not noticed that the client before has gone, it refuses
+ * ("ID not found", "Already connected"), and the client has no link from then on. Nor has it after
+ * the server was restarted. So port_attend() starts such a port again until it has a link.
+ *
+ * On hearing that the other end has gone, the EAL's interrupt thread unmaps the rings that lcores
+ * are reading: a worker that was killed under load ended its load balancer. So that thread is held
+ * (eal_interrupt_hold()), and makes its rounds when something has come and no lcore uses the port.
+ *
+ * A client that has gone between its connect() and the server's accept() ends the server's process:
+ * the driver closes the connection, whose handler stays registered, and the EAL panics. Nothing of
+ * ours comes between both; that time is as short as the control thread's way to port_attend().
+ *
+ * A server that was killed leaves the socket's file, and the next one cannot listen. So one at
+ * which nobody listens is removed first (memif_remove_left()).
+ */
+#ifndef RUNTIME_MEMIF_H
+#define RUNTIME_MEMIF_H
+
+#include <stdbool.h>
+
+/* True when <device> is a memif that connects; false for one that listens, and for other devices.
+ */
+bool memif_connects(const char *device);
+/*
+ * The sockets of this process' memifs, as one descriptor to poll, into <epoll>, which is made if it
+ * is 0. Again when some may have been opened. False when that is not possible.
+ */
+bool memif_watch(int *epoll);
+/* True when something has come by one of them. */
+bool memif_has_news(int epoll);
+/* Before a memif that listens is opened: remove the file of a socket at which nobody does. */
+void memif_remove_left(const char *device);
+
+#endif
