@@ -55,7 +55,8 @@ enum tcp_state {
 	X(NO_ACK, "no_ack", "neither SYN, RST nor ACK")                                            \
 	X(ACK, "ack", "acknowledges what was not sent, or long before (RFC 5961, 5)")              \
 	X(HANDSHAKE, "handshake", "does not acknowledge our SYN")                                  \
-	X(ROOM, "no_room", "no memory to remember bytes out of order")
+	X(ROOM, "no_room", "no memory to remember bytes out of order")                             \
+	X(ENDED, "ended", "comes behind a reset, in the same turn")
 
 enum tcp_refusal {
 #define TCP_REFUSAL_ENUM(symbol, name, text) TCP_REFUSAL_##symbol,

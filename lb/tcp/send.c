@@ -337,8 +337,9 @@ bool tcp_next(struct tcp_stack *stack, struct tcp_connection *c, struct tcp_head
 	*out = (struct tcp_header){.scale = TCP_SCALE_NONE};
 	if (send_reset(stack, c, out))
 		return true;
+	/* Nothing follows a reset, ours or the client's. */
 	if (c->state == TCP_CLOSED)
-		return send_acknowledgement(stack, c, out);
+		return false;
 	if (c->state == TCP_SYN_RECEIVED)
 		return send_syn(stack, c, out);
 	if (send_again(stack, c, out) || send_new(stack, c, out) || send_tail(stack, c, out) ||

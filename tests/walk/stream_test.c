@@ -2448,8 +2448,8 @@ static struct edge_connection *connection_of(const struct walk *w, const struct 
 	return NULL;
 }
 
-/* It owes an acknowledgement, too, and a connection has two segments then: its reset and that. It
- * is gone, and has no part in later turns. */
+/* It owes an acknowledgement, too, which does not follow its reset. It is gone, and has no part in
+ * later turns. */
 WALK(a_connection_that_is_reset_behind_long_replies_is_gone)
 {
 	struct raw r[LONG_REPLIES + 1];
