@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What clients send to a connection that has ended, or is about to: behind a reset, behind a
- * refusal. */
+/* Segments to a connection that has ended, or is about to: behind a reset, behind a refusal. */
 #include <stdio.h>
 #include <string.h>
 
