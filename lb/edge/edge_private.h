@@ -16,6 +16,11 @@
 
 struct edge_busy;
 TAILQ_HEAD(edge_busy_list, edge_busy);
+struct edge_tls;
+TAILQ_HEAD(edge_tls_list, edge_tls);
+
+/* Connections with TLS wait for time to read records, and to write some. */
+enum edge_tls_way { EDGE_TLS_READS, EDGE_TLS_WRITES, EDGE_TLS_WAYS };
 
 /* A client's share of an lcore's memory: packets that are held for it; and of its time. */
 struct edge_client {
@@ -39,6 +44,9 @@ struct edge_client {
 	struct edge_busy_list waiting; /* by <wants>, the next to be read first */
 	int32_t credit; /* text that its turn has left; below 0: a call took more than there was */
 	uint32_t credit_turn; /* the lcore's turn in which it last got some without waiting */
+	/* the same of records, by what they wait for */
+	TAILQ_ENTRY(edge_client) tls_turn[EDGE_TLS_WAYS];
+	struct edge_tls_list tls[EDGE_TLS_WAYS];
 };
 
 TAILQ_HEAD(edge_turns, edge_client);
@@ -220,8 +228,7 @@ struct edge_layout {
 	bool looked;
 };
 
-struct edge_tls;      /* tls.h */
-struct edge_tls_room; /* the same; of an lcore */
+struct edge_tls_room; /* tls.h; of an lcore */
 struct tls_session;
 
 /* The part of a connection that exists while bytes or requests are under way. First what each

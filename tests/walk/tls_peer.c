@@ -55,19 +55,20 @@ void peer_say(struct peer *p)
 	peer_say_cut(p, UINT32_MAX / 2);
 }
 
-static struct peer *peer_dial_with(struct walk *w, uint16_t port, int version, const char *suites)
+static struct peer *peer_dial_with(struct walk *w, const char *source, uint16_t port, int version,
+				   const char *suites)
 {
 	struct peer *p = calloc(1, sizeof(*p));
 
 	p->w = w;
-	p->tcp = http_dial(w, port);
+	p->tcp = http_dial_from(w, source, port);
 	tls_client_open(&p->tls, version, NULL, suites, NULL);
 	return p;
 }
 
 struct peer *peer_dial(struct walk *w, uint16_t port, int version)
 {
-	return peer_dial_with(w, port, version, NULL);
+	return peer_dial_with(w, NULL, port, version, NULL);
 }
 
 void peer_shake_hands(struct peer *p, uint32_t cut)
@@ -94,7 +95,12 @@ struct peer *peer_meet(struct walk *w, uint16_t port, int version)
 
 struct peer *peer_meet_with(struct walk *w, uint16_t port, const char *suites)
 {
-	return peer_open(peer_dial_with(w, port, TLS1_3_VERSION, suites));
+	return peer_open(peer_dial_with(w, NULL, port, TLS1_3_VERSION, suites));
+}
+
+struct peer *peer_meet_from(struct walk *w, const char *source, uint16_t port)
+{
+	return peer_open(peer_dial_with(w, source, port, TLS1_3_VERSION, NULL));
 }
 
 void peer_forget(struct peer *p)

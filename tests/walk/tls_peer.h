@@ -32,6 +32,8 @@ struct peer *peer_dial(struct walk *w, uint16_t port, int version);
 void peer_shake_hands(struct peer *p, uint32_t cut);
 /* A connection with its handshake. */
 struct peer *peer_meet(struct walk *w, uint16_t port, int version);
+/* One of TLS 1.3 from another address, which outlives it. */
+struct peer *peer_meet_from(struct walk *w, const char *source, uint16_t port);
 /* One of TLS 1.3 with these suites; NULL: OpenSSL's choice. */
 struct peer *peer_meet_with(struct walk *w, uint16_t port, const char *suites);
 /* Resets the connection, and frees the client. */
