@@ -301,11 +301,16 @@ struct edge_connection {
 	uint64_t position; /* of the stream, while <busy> is NULL: all before it was read */
 	uint32_t requests; /* of the stream, while <busy> is NULL */
 	uint32_t idle_ms;  /* when <busy> became NULL */
+	uint32_t lingered; /* bytes that came since it is closing, and a few for each segment */
 } __attribute__((aligned(64)));
 _Static_assert(sizeof(struct edge_connection) <= 256, "there may be a million at rest");
 /* Bytes of it that each segment and reply needs. */
 #define EDGE_CONNECTION_HOT offsetof(struct edge_connection, tcp.timer_ms[TCP_TIMER_LIFE + 1])
 _Static_assert(EDGE_CONNECTION_HOT <= 3 * RTE_CACHE_LINE_SIZE, "the rest seldom has to be here");
+
+/* Bytes that a client may send on a connection that is closing, beside those of a request: it may
+ * send a body to its end before it reads the answer. */
+#define EDGE_LINGER_BYTES (1u << 20)
 
 /* In place of a connection's number, with the place in the ring. */
 #define EDGE_WAITS 0x80000000u
