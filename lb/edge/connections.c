@@ -591,9 +591,27 @@ static __rte_noinline void connections_go_on(struct edge *e)
 
 	for (unsigned int i = 0; i < EDGE_LONG && (c = STAILQ_FIRST(&e->due_more)) != NULL; i++) {
 		STAILQ_REMOVE_HEAD(&e->due_more, due);
+		c->goes_on = false;
 		STAILQ_INSERT_TAIL(&e->due, c, due);
 	}
 	e->goes_on = !STAILQ_EMPTY(&e->due_more);
+}
+
+/* The others acknowledge what came for them, and offer their clients as much again: with many,
+ * their turn to send is far away. */
+static __rte_noinline void connections_acknowledge(struct edge *e, unsigned int *sent)
+{
+	while (e->n_touched > 0) {
+		struct edge_connection *c = e->touched[--e->n_touched];
+
+		c->noted = false;
+		if (!c->goes_on)
+			continue;
+		edge_select(e, c->service);
+		if (!connections_is_wide(c))
+			connections_grant(e, c);
+		edge_emit_alone(e, c, sent);
+	}
 }
 
 unsigned int edge_transmit(struct lcore *lc)
@@ -634,6 +652,8 @@ unsigned int edge_transmit(struct lcore *lc)
 	}
 	STAILQ_CONCAT(&due, &e->due);
 	STAILQ_CONCAT(&e->due, &due);
+	if (unlikely(e->n_touched > 0))
+		connections_acknowledge(e, &sent);
 	connections_end_turn(e);
 	return sent;
 }
@@ -658,6 +678,7 @@ void edge_drain(struct lcore *lc)
 		return;
 	STAILQ_INIT(&e->due);
 	STAILQ_INIT(&e->due_more);
+	e->n_touched = 0;
 	for (uint32_t i = 1; e->connection != NULL && i <= e->connections; i++)
 		if (e->connection[i].handle != 0)
 			connections_end(e, &e->connection[i]);

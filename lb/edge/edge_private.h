@@ -290,6 +290,8 @@ struct edge_connection {
 	uint32_t opener; /* number of its client */
 	uint16_t service;
 	bool is_due : 1, stalled : 1, narrow : 1;
+	bool goes_on : 1;   /* due in one of the next turns: <due_more> */
+	bool noted : 1;     /* something came for it meanwhile: <touched> */
 	bool ended : 1;     /* the client has closed: what it sent before is still read */
 	bool closing : 1;   /* nothing more is read: close when what was asked is answered */
 	bool faulty : 1;    /* likewise, for what the client has sent: it is offered nothing more */
@@ -346,6 +348,8 @@ struct edge_cancel {
 /* Connections with long replies that go on in a turn, and its segments beyond which those that
  * begin have but a few. */
 #define EDGE_LONG     2u
+/* Others of them for which something came, and that are looked at in a turn: two bursts. */
+#define EDGE_TOUCHED  64u
 #define EDGE_SEGMENTS 32u
 
 struct edge {
@@ -413,6 +417,9 @@ struct edge {
 	uint32_t wait_ms, idle_ms;
 	struct edge_list due;          /* by <due> */
 	struct edge_list due_more;     /* likewise: have had their part of a turn, and have more */
+	/* of those, some for which something came in this turn: it is acknowledged */
+	struct edge_connection *touched[EDGE_TOUCHED];
+	unsigned int n_touched;
 	/* by <soon>: those with an acknowledgement that waits for a reply to carry it, and those
 	 * whose client has a while to answer; the first is looked at first */
 	struct edge_busy_list owing, answered;
@@ -528,9 +535,19 @@ void edge_leave_stalled(struct edge *e, struct edge_busy *b);
 void edge_resume_stalled(struct edge *e);
 /* --- connections.c ---------------------------------------------------------------------------- */
 
+/* It goes on in one of the next turns: in this one it may acknowledge. */
+static inline void edge_note_touched(struct edge *e, struct edge_connection *c)
+{
+	if (c->noted || e->n_touched == EDGE_TOUCHED)
+		return;
+	c->noted = true;
+	e->touched[e->n_touched++] = c;
+}
 /* Its segments and timers are looked at before the turn ends. */
 static inline void edge_touch(struct edge *e, struct edge_connection *c)
 {
+	if (unlikely(c->goes_on))
+		return edge_note_touched(e, c);
 	if (c->is_due)
 		return;
 	c->is_due = true;
@@ -1085,6 +1102,8 @@ void edge_let_cut(struct edge *e, const struct flow *flow, struct rte_mbuf *m, u
 /* Sends all that is due on <c>. False: the port or packet memory has no room now. If its flow has
  * expired nothing can be sent, and its state is CLOSED. */
 bool edge_emit(struct edge *e, struct edge_connection *c, unsigned int *sent);
+/* Sends only an acknowledgement, if one is owed. */
+void edge_emit_alone(struct edge *e, struct edge_connection *c, unsigned int *sent);
 /* Sends a segment without payload that belongs to no connection. */
 void edge_emit_bare(struct edge *e, const struct flow_key *key, const struct client_path *path,
 		    const struct tcp_header *h);

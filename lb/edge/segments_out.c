@@ -267,8 +267,22 @@ bool edge_emit(struct edge *e, struct edge_connection *c, unsigned int *sent)
 	} while (!tcp_is_quiet(&c->tcp) && --left > 0);
 	if (unlikely(left == 0) && !edge_is_over(c)) {
 		e->goes_on = true;
-		c->is_due = true;
+		c->is_due = c->goes_on = true;
 		STAILQ_INSERT_TAIL(&e->due_more, c, due);
 	}
 	return true;
+}
+
+void edge_emit_alone(struct edge *e, struct edge_connection *c, unsigned int *sent)
+{
+	const struct flow *flow = edge_flow(e, c);
+	struct tcp_header h;
+
+	if (flow == NULL || txq_room(&e->lc->tx[c->path.port]) == 0 ||
+	    !tcp_next_alone(&e->stack, &c->tcp, &h))
+		return;
+	if (emit_one(e, c, flow, &h))
+		(*sent)++;
+	else
+		e->lc->stats.drop[LB_DROP_NO_MBUF]++;
 }

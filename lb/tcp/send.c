@@ -349,6 +349,12 @@ bool tcp_next(struct tcp_stack *stack, struct tcp_connection *c, struct tcp_head
 	return false;
 }
 
+bool tcp_next_alone(struct tcp_stack *stack, struct tcp_connection *c, struct tcp_header *out)
+{
+	*out = (struct tcp_header){.scale = TCP_SCALE_NONE};
+	return tcp_is_synchronized(c) && !c->rst_now && send_acknowledgement(stack, c, out);
+}
+
 /* Does the client have to be told of bytes out of order? Each segment's blocks are its own. */
 static bool send_tells_blocks(const struct tcp_connection *c)
 {
