@@ -178,7 +178,7 @@ static const char small[] =
 
 enum flood { OF_HEADS, OF_BATCHES, OF_BOTH };
 
-/* What one of the others sends in a turn, as far as its window goes. */
+/* One of the others sends in a turn as far as its window goes. */
 static void flood_turn(struct http_client *c, bool heads, const char *batch, uint32_t n)
 {
 	int32_t room = (int32_t)(c->offered - c->seq);
