@@ -598,7 +598,7 @@ bool edge_tls_must_go_on(const struct edge *e)
 {
 	const struct edge_tls_room *room = e->tls;
 
-	return !tls_line_is_empty(room->line) || (room->short_of_time && tls_any_waits(room));
+	return tls_line_back(room->line) > 0 || (room->short_of_time && tls_any_waits(room));
 }
 
 bool edge_tls_waits(const struct edge *e)

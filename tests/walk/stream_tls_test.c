@@ -688,15 +688,6 @@ WALK(connections_with_records_that_wait_delay_their_client)
 	destroy_walk(w);
 }
 
-/* Sends what OpenSSL has, with the next turn. */
-static void put_all(struct peer *p)
-{
-	uint8_t bytes[1400];
-	uint32_t n = tls_client_take(&p->tls, bytes, sizeof(bytes));
-
-	http_put(p->tcp, bytes, n);
-}
-
 #define READERS 60u
 
 /* The same of replies that wait to be encrypted. */
@@ -721,7 +712,7 @@ WALK(connections_with_replies_that_wait_delay_their_client)
 		walk_turn(w);
 	v->answers = true;
 	ask(last, 100);
-	put_all(last);
+	peer_put(last);
 	before = last->tcp->n;
 	for (turns = 0; last->tcp->n == before && turns < 100; turns++) {
 		walk_turn(w);

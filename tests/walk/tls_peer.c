@@ -12,22 +12,39 @@ struct edge *peer_edge(const struct walk *w)
 	return w->lb->lcore[0]->edge;
 }
 
+void peer_await_jobs(const struct walk *w)
+{
+	const struct edge_tls_room *room = peer_edge(w)->tls;
+
+	while (tls_line_back(room->line) < room->away)
+		sched_yield();
+}
+
 void peer_take_jobs(struct walk *w)
 {
 	struct edge_tls_room *room = peer_edge(w)->tls;
 
 	while (room->away > 0) {
-		while (tls_line_is_empty(room->line))
+		while (tls_line_back(room->line) == 0)
 			sched_yield();
 		walk_turn(w);
 	}
 }
 
-static void peer_feed(struct peer *p)
+void peer_feed(struct peer *p)
 {
 	http_take_all(p->tcp);
 	tls_client_give(&p->tls, (uint8_t *)p->tcp->got + p->fed, p->tcp->n - p->fed);
 	p->fed = p->tcp->n;
+}
+
+void peer_put(struct peer *p)
+{
+	uint8_t bytes[1400];
+	uint32_t n = tls_client_take(&p->tls, bytes, sizeof(bytes));
+
+	if (n > 0)
+		http_put(p->tcp, bytes, n);
 }
 
 void peer_settle(struct peer *p)
