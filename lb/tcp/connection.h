@@ -99,9 +99,13 @@ struct tcp_sent {
 #define TCP_SENT_FIN    8
 
 #define TCP_CHUNK_SENT 41
+/* Records of a connection, so that no acknowledgement has more to judge. */
+#define TCP_SENT_MAX 4096
 
+/* Its records are counted by what they are, so that one with nothing to judge is passed over. */
 struct tcp_chunk {
 	struct tcp_chunk *next;
+	uint8_t n_sacked, n_lost, n_twice, n_often; /* see struct tcp_active */
 	struct tcp_sent sent[TCP_CHUNK_SENT];
 } __attribute__((aligned(64)));
 _Static_assert(sizeof(struct tcp_chunk) <= 512, "eight cache lines");
@@ -133,6 +137,7 @@ struct tcp_active {
 	uint32_t last_n; /* records of the last chunk, from its start on */
 	uint32_t n_sent, n_sacked;
 	uint32_t n_lost;        /* records to be sent again */
+	uint32_t n_twice, n_often; /* under way, and sent twice, or more often */
 	struct tcp_cursor lost; /* none before this one has to be sent again */
 	uint32_t lost_offset;   /* bytes of it that were sent again: it is longer than a segment may
 				   be now */

@@ -111,6 +111,32 @@ static void recovery_deliver(const struct tcp_stack *stack, struct tcp_connectio
 	}
 }
 
+/* Takes the records of the first chunk at once, if all are acknowledged and were sent once: the
+ * last says what each of them would. */
+static bool recovery_cumulative_chunk(struct tcp_stack *stack, struct tcp_connection *c,
+				      const struct tcp_header *h, struct recovery_ack *ack)
+{
+	struct tcp_active *a = c->active;
+	const struct tcp_chunk *chunk = a->first.chunk;
+	const struct tcp_sent *first, *last;
+	uint32_t bytes;
+
+	if (chunk == NULL || chunk == a->last ||
+	    (chunk->n_sacked | chunk->n_lost | chunk->n_twice | chunk->n_often) != 0)
+		return false;
+	first = &chunk->sent[a->first.index];
+	last = &chunk->sent[TCP_CHUNK_SENT - 1];
+	if (a->first.index == TCP_CHUNK_SENT || sequence_after(tcp_sent_end(last), h->ack))
+		return false;
+	c->reordered |= sequence_before(tcp_sent_end(first), a->highest);
+	bytes = last->seq - first->seq;
+	c->pipe -= bytes;
+	ack->delivered += bytes;
+	recovery_deliver(stack, c, h, last, ack);
+	tcp_sent_remove_first_chunk(stack, a);
+	return true;
+}
+
 static void recovery_cumulative(struct tcp_stack *stack, struct tcp_connection *c,
 				const struct tcp_header *h, struct recovery_ack *ack)
 {
@@ -118,6 +144,8 @@ static void recovery_cumulative(struct tcp_stack *stack, struct tcp_connection *
 	struct tcp_sent *s;
 	bool again = false;
 
+	while (recovery_cumulative_chunk(stack, c, h, ack))
+		;
 	while ((s = tcp_sent_at(a, a->first)) != NULL && !sequence_after(tcp_sent_end(s), h->ack)) {
 		again |= s->sends > 1;
 		if (!(s->flags & TCP_SENT_SACKED))
@@ -164,52 +192,101 @@ static bool recovery_sacks(const struct tcp_connection *c, const struct tcp_rang
 	       !sequence_before(s->seq, block->from) && !sequence_after(tcp_sent_end(s), block->to);
 }
 
-static void recovery_selective(struct tcp_stack *stack, struct tcp_connection *c,
-			       const struct tcp_header *h, struct recovery_ack *ack)
+/* Is a record of <chunk> in a block? */
+static bool recovery_meets(const struct tcp_header *h, const struct recovery_ack *ack,
+			   const struct tcp_chunk *chunk, uint32_t from, uint32_t to)
 {
-	struct tcp_active *a = c->active;
-	struct tcp_cursor at = a->first;
-	uint32_t top = c->snd_una;
-	struct tcp_sent *s;
-
 	for (unsigned int i = ack->dsack; i < h->n_sacks; i++)
-		top = sequence_max(top, h->sack[i].to);
-	for (; (s = tcp_sent_at(a, at)) != NULL && sequence_before(s->seq, top);
-	     tcp_sent_next(a, &at)) {
+		if (sequence_before(chunk->sent[from].seq, h->sack[i].to) &&
+		    sequence_after(tcp_sent_end(&chunk->sent[to - 1]), h->sack[i].from))
+			return true;
+	return false;
+}
+
+/* Takes what the blocks say of the records of a chunk. */
+static void recovery_select(struct tcp_stack *stack, struct tcp_connection *c,
+			    const struct tcp_header *h, struct recovery_ack *ack,
+			    struct tcp_chunk *chunk, uint32_t from, uint32_t to)
+{
+	for (struct tcp_sent *s = &chunk->sent[from]; s < &chunk->sent[to]; s++) {
 		if (s->flags & TCP_SENT_SACKED)
 			continue;
 		for (unsigned int i = ack->dsack; i < h->n_sacks; i++) {
 			if (!recovery_sacks(c, &h->sack[i], s))
 				continue;
 			recovery_deliver(stack, c, h, s, ack);
-			a->n_lost -= tcp_sent_is_due(s);
-			a->n_sacked++;
-			s->flags = (s->flags & TCP_SENT_FIN) | TCP_SENT_SACKED;
+			tcp_sent_set_flags(c->active, chunk, s,
+					   (s->flags & TCP_SENT_FIN) | TCP_SENT_SACKED);
 			break;
 		}
+	}
+}
+
+static void recovery_selective(struct tcp_stack *stack, struct tcp_connection *c,
+			       const struct tcp_header *h, struct recovery_ack *ack)
+{
+	const struct tcp_active *a = c->active;
+	uint32_t low = c->snd_nxt, top = c->snd_una;
+
+	for (unsigned int i = ack->dsack; i < h->n_sacks; i++) {
+		low = sequence_min(low, h->sack[i].from);
+		top = sequence_max(top, h->sack[i].to);
+	}
+	for (struct tcp_chunk *chunk = a->first.chunk; chunk != NULL; chunk = chunk->next) {
+		uint32_t from, to;
+
+		if (chunk->n_sacked == TCP_CHUNK_SENT ||
+		    (chunk != a->last && !sequence_after(chunk->next->sent[0].seq, low)))
+			continue;
+		from = tcp_chunk_from(a, chunk);
+		to = tcp_chunk_to(a, chunk);
+		if (from == to || !sequence_before(chunk->sent[from].seq, top))
+			return;
+		if (chunk->n_sacked < to - from && recovery_meets(h, ack, chunk, from, to))
+			recovery_select(stack, c, h, ack, chunk, from, to);
 	}
 }
 
 /* --- loss ---------------------------------------------------------------------------------------
  */
 
+/* The record at <at>, which is under way, is lost. */
 static void recovery_mark_lost(struct tcp_connection *c, struct tcp_cursor at,
 			       struct recovery_ack *ack)
 {
 	struct tcp_active *a = c->active;
-	struct tcp_sent *s = tcp_sent_at(a, at), *first = tcp_sent_at(a, a->lost);
+	struct tcp_sent *s = &at.chunk->sent[at.index], *first = tcp_sent_at(a, a->lost);
 
-	if (tcp_sent_is_due(s))
-		return;
-	if (tcp_sent_in_pipe(s))
-		c->pipe -= s->length;
-	s->flags = (s->flags & TCP_SENT_FIN) | TCP_SENT_LOST;
-	a->n_lost++;
+	c->pipe -= s->length;
+	tcp_sent_set_flags(a, at.chunk, s, (s->flags & TCP_SENT_FIN) | TCP_SENT_LOST);
 	ack->lost += s->length;
 	if (first == NULL || !sequence_after(s->seq, first->seq)) {
 		a->lost = at;
 		a->lost_offset = 0;
 	}
+}
+
+/* The same of all records of <chunk>, each of which is under way. */
+static void recovery_mark_chunk(struct tcp_connection *c, struct tcp_chunk *chunk,
+				struct recovery_ack *ack)
+{
+	struct tcp_active *a = c->active;
+	uint32_t from = tcp_chunk_from(a, chunk), to = tcp_chunk_to(a, chunk), bytes = 0;
+
+	recovery_mark_lost(c, (struct tcp_cursor){chunk, from}, ack);
+	for (uint32_t i = from + 1; i < to; i++) {
+		struct tcp_sent *s = &chunk->sent[i];
+
+		bytes += s->length;
+		s->flags = (s->flags & TCP_SENT_FIN) | TCP_SENT_LOST;
+	}
+	c->pipe -= bytes;
+	ack->lost += bytes;
+	a->n_lost += to - from - 1;
+	a->n_twice -= chunk->n_twice;
+	a->n_often -= chunk->n_often;
+	chunk->n_lost = to - from;
+	chunk->n_twice = chunk->n_often = 0;
 }
 
 /* us by which a segment may be later than one sent after it (RFC 8985, 6.2, step 4). */
@@ -224,32 +301,114 @@ static uint32_t recovery_reorder_window(const struct tcp_connection *c)
 	return window < c->srtt_us ? window : c->srtt_us;
 }
 
-/* Step 5: segments that were sent before the one delivered last, and are late, are lost. */
+/* A look for what is late. */
+struct recovery_look {
+	uint32_t limit; /* us after which a segment is late */
+	uint32_t wait;  /* the most us until one that is not, will be; 0: there is none */
+	/* Of those sent once, twice, one was not late, or sent after the one delivered: so is all
+	 * behind it. */
+	bool once, twice;
+};
+
+/* Records of <n>, of which <twice> were sent twice and <often> more often, that may be late. */
+static uint32_t recovery_count_suspects(const struct recovery_look *look, uint32_t n,
+					uint32_t twice, uint32_t often)
+{
+	return (look->once ? 0 : n - twice - often) + (look->twice ? 0 : twice) + often;
+}
+
+static bool recovery_suspects_chunk(const struct tcp_active *a, const struct tcp_chunk *chunk,
+				    const struct recovery_look *look)
+{
+	uint32_t n = tcp_chunk_to(a, chunk) - tcp_chunk_from(a, chunk);
+
+	return recovery_count_suspects(look, n - chunk->n_sacked - chunk->n_lost, chunk->n_twice,
+				       chunk->n_often) > 0;
+}
+
+/* Are all records of the chunk lost, as the last one is, which was sent last? */
+static bool recovery_is_late(const struct tcp_stack *stack, const struct tcp_active *a,
+			     const struct tcp_chunk *chunk, const struct recovery_look *look)
+{
+	const struct tcp_sent *last = &chunk->sent[tcp_chunk_to(a, chunk) - 1];
+
+	return (chunk->n_sacked | chunk->n_lost | chunk->n_twice | chunk->n_often) == 0 &&
+	       stack->now_us - last->time_us >= look->limit &&
+	       recovery_sent_after(a->rack_us, a->rack_end, last->time_us, tcp_sent_end(last));
+}
+
+/* A record that is not late, or was sent after the one delivered last (<before> is false). */
+static void recovery_clear(struct recovery_look *look, const struct tcp_sent *s, bool before,
+			   uint32_t late)
+{
+	if (before && look->limit - late > look->wait)
+		look->wait = look->limit - late;
+	look->once |= s->sends == 1;
+	look->twice |= s->sends == 2;
+}
+
+static void recovery_detect_chunk(const struct tcp_stack *stack, struct tcp_connection *c,
+				  struct recovery_ack *ack, struct tcp_chunk *chunk,
+				  struct recovery_look *look)
+{
+	const struct tcp_active *a = c->active;
+	uint32_t to = tcp_chunk_to(a, chunk);
+
+	for (uint32_t i = tcp_chunk_from(a, chunk); i < to; i++) {
+		const struct tcp_sent *s = &chunk->sent[i];
+		uint32_t late = stack->now_us - s->time_us;
+		bool before =
+			recovery_sent_after(a->rack_us, a->rack_end, s->time_us, tcp_sent_end(s));
+
+		if (s->flags & TCP_SENT_SACKED || tcp_sent_is_due(s))
+			continue;
+		if (before && late >= look->limit) {
+			recovery_mark_lost(c, (struct tcp_cursor){chunk, i}, ack);
+			continue;
+		}
+		recovery_clear(look, s, before, late);
+		if (!recovery_suspects_chunk(a, chunk, look))
+			return;
+	}
+}
+
+/*
+ * Step 5: segments that were sent before the one delivered last, and are late, are lost. Those that
+ * were sent once were sent in their order, and so were those sent twice: behind the first of them
+ * that is not late no other is. A probe of the tail may be, or what was sent again after a recovery
+ * was undone: it is found when that first one is delivered or late.
+ */
 static void recovery_detect(const struct tcp_stack *stack, struct tcp_connection *c,
 			    struct recovery_ack *ack)
 {
-	struct tcp_active *a = c->active;
-	uint32_t limit = a->rack_rtt_us + recovery_reorder_window(c), wait = 0, late;
-	struct tcp_cursor at = a->first;
-	struct tcp_sent *s;
+	const struct tcp_active *a = c->active;
+	struct recovery_look look = {.limit = a->rack_rtt_us + recovery_reorder_window(c)};
 
 	tcp_timer_clear(c, TCP_TIMER_REORDER);
 	if (a->rack_rtt_us == 0)
 		return;
-	for (; (s = tcp_sent_at(a, at)) != NULL; tcp_sent_next(a, &at)) {
-		if (s->sends == 1 && sequence_after(s->time_us, a->rack_us))
-			break; /* so were all segments behind it */
-		if (s->flags & TCP_SENT_SACKED || tcp_sent_is_due(s) ||
-		    !recovery_sent_after(a->rack_us, a->rack_end, s->time_us, tcp_sent_end(s)))
+	for (struct tcp_chunk *chunk = a->first.chunk; chunk != NULL; chunk = chunk->next) {
+		if (chunk->n_sacked + chunk->n_lost == TCP_CHUNK_SENT ||
+		    !recovery_suspects_chunk(a, chunk, &look))
 			continue;
-		late = stack->now_us - s->time_us;
-		if (late >= limit)
-			recovery_mark_lost(c, at, ack);
-		else if (limit - late > wait)
-			wait = limit - late;
+		if (recovery_is_late(stack, a, chunk, &look))
+			recovery_mark_chunk(c, chunk, ack);
+		else
+			recovery_detect_chunk(stack, c, ack, chunk, &look);
+		if (recovery_count_suspects(&look, a->n_sent - a->n_sacked - a->n_lost, a->n_twice,
+					    a->n_often) == 0)
+			break;
 	}
-	if (wait > 0)
-		tcp_timer_set(c, TCP_TIMER_REORDER, stack->now_ms + wait / 1000 + 1);
+	if (look.wait > 0)
+		tcp_timer_set(c, TCP_TIMER_REORDER, stack->now_ms + look.wait / 1000 + 1);
+}
+
+static void recovery_mark_first(struct tcp_connection *c, struct recovery_ack *ack)
+{
+	struct tcp_active *a = c->active;
+
+	if (!tcp_sent_is_due(tcp_sent_at(a, a->first)))
+		recovery_mark_lost(c, a->first, ack);
 }
 
 /* Clients without SACK (RFC 6582): three duplicates, then a hole per partial acknowledgement. */
@@ -261,12 +420,12 @@ static void recovery_detect_plain(struct tcp_connection *c, struct recovery_ack 
 		c->duplicates = 0;
 		if (c->phase == TCP_PHASE_RECOVERY && sequence_before(c->snd_una, c->recover) &&
 		    a->n_sent > 0)
-			recovery_mark_lost(c, a->first, ack);
+			recovery_mark_first(c, ack);
 	} else if (ack->duplicate) {
 		ack->delivered += c->mss; /* something left the network */
 		c->duplicates += c->duplicates < UINT8_MAX;
 		if (c->duplicates == RECOVERY_DUPLICATES && c->phase < TCP_PHASE_RECOVERY)
-			recovery_mark_lost(c, a->first, ack);
+			recovery_mark_first(c, ack);
 	}
 }
 
@@ -313,9 +472,8 @@ static void recovery_undo(struct tcp_stack *stack, struct tcp_connection *c)
 	for (; a->n_lost > 0 && (s = tcp_sent_at(a, at)) != NULL; tcp_sent_next(a, &at)) {
 		if (!tcp_sent_is_due(s))
 			continue;
-		s->flags &= ~TCP_SENT_LOST;
+		tcp_sent_set_flags(a, at.chunk, s, s->flags & ~TCP_SENT_LOST);
 		c->pipe += s->length;
-		a->n_lost--;
 	}
 	if (c->cwnd < a->undo_cwnd)
 		c->cwnd = a->undo_cwnd;
@@ -513,41 +671,70 @@ void tcp_recovery_sent_lone(struct tcp_stack *stack, struct tcp_connection *c, u
 	tcp_recovery_timers(stack, c, true);
 }
 
-void tcp_recovery_sent(struct tcp_stack *stack, struct tcp_connection *c, struct tcp_sent *s)
+/* A record that was sent before. */
+static void recovery_sent_again(const struct tcp_stack *stack, struct tcp_connection *c,
+				struct tcp_chunk *chunk, struct tcp_sent *s)
+{
+	struct tcp_active *a = c->active;
+
+	tcp_sent_count(a, chunk, s, -1);
+	if (tcp_sent_is_due(s)) {
+		s->flags |= TCP_SENT_AGAIN;
+		a->undo_sends++;
+		if (a->undo_ts == 0)
+			a->undo_ts = stack->now_ms + c->ts_offset;
+	}
+	s->sends += s->sends < UINT8_MAX;
+	tcp_sent_count(a, chunk, s, 1);
+}
+
+void tcp_recovery_sent(struct tcp_stack *stack, struct tcp_connection *c, struct tcp_chunk *chunk,
+		       struct tcp_sent *s)
 {
 	struct tcp_active *a = c->active;
 	bool head = s == tcp_sent_at(a, a->first);
 
 	s->time_us = stack->now_us;
-	s->sends += s->sends < UINT8_MAX;
 	c->pipe += s->length;
-	if (tcp_sent_is_due(s)) {
-		s->flags |= TCP_SENT_AGAIN;
-		a->n_lost--;
-		a->undo_sends++;
-		if (a->undo_ts == 0)
-			a->undo_ts = stack->now_ms + c->ts_offset;
-	}
+	if (s->sends > 0)
+		recovery_sent_again(stack, c, chunk, s);
+	else
+		s->sends = 1;
 	a->prr_out += s->length;
 	tcp_recovery_timers(stack, c, head);
+}
+
+/* All of <chunk> that is under way is lost; <reneged>: also what was SACKed. */
+static void recovery_mark_unsacked(struct tcp_connection *c, struct tcp_chunk *chunk, bool reneged,
+				   struct recovery_ack *ack)
+{
+	struct tcp_active *a = c->active;
+
+	for (uint32_t i = tcp_chunk_from(a, chunk); i < tcp_chunk_to(a, chunk); i++) {
+		struct tcp_sent *s = &chunk->sent[i];
+
+		if (reneged && s->flags & TCP_SENT_SACKED) {
+			tcp_sent_set_flags(a, chunk, s, s->flags & ~TCP_SENT_SACKED);
+			c->pipe += s->length;
+		}
+		if (tcp_sent_in_pipe(s))
+			recovery_mark_lost(c, (struct tcp_cursor){chunk, i}, ack);
+	}
 }
 
 void tcp_recovery_timeout(struct tcp_stack *stack, struct tcp_connection *c)
 {
 	struct tcp_active *a = c->active;
 	struct recovery_ack ack = {0};
-	struct tcp_cursor at = a->first;
+	/* RFC 2018, 8: the client forgot it */
 	bool reneged = tcp_sent_at(a, a->first)->flags & TCP_SENT_SACKED;
-	struct tcp_sent *s;
 
-	for (; (s = tcp_sent_at(a, at)) != NULL; tcp_sent_next(a, &at)) {
-		if (reneged && s->flags & TCP_SENT_SACKED) {
-			s->flags &= ~TCP_SENT_SACKED; /* RFC 2018, 8: the client forgot it */
-			a->n_sacked--;
-			c->pipe += s->length;
-		}
-		if (!(s->flags & TCP_SENT_SACKED))
-			recovery_mark_lost(c, at, &ack);
+	for (struct tcp_chunk *chunk = a->first.chunk; chunk != NULL; chunk = chunk->next) {
+		if (chunk->n_sacked == 0 && chunk->n_lost == 0 &&
+		    tcp_chunk_from(a, chunk) < tcp_chunk_to(a, chunk))
+			recovery_mark_chunk(c, chunk, &ack);
+		else
+			recovery_mark_unsacked(c, chunk, reneged, &ack);
 	}
 	recovery_enter(stack, c, TCP_PHASE_TIMEOUT);
 	stack->settings->congestion->restart(c);

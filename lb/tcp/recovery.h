@@ -29,8 +29,9 @@ static inline uint32_t tcp_recovery_acknowledged(struct tcp_stack *stack, struct
 	return acked;
 }
 
-/* <s> is about to be sent, for the first time or again. */
-void tcp_recovery_sent(struct tcp_stack *stack, struct tcp_connection *c, struct tcp_sent *s);
+/* <s>, which is in <chunk>, is about to be sent, for the first time or again. */
+void tcp_recovery_sent(struct tcp_stack *stack, struct tcp_connection *c, struct tcp_chunk *chunk,
+		       struct tcp_sent *s);
 
 /* <length> bytes are sent that are all that is under way, and need no record. */
 void tcp_recovery_sent_lone(struct tcp_stack *stack, struct tcp_connection *c, uint32_t length);

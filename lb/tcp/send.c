@@ -153,6 +153,8 @@ static bool send_again(struct tcp_stack *stack, struct tcp_connection *c, struct
 	if (a == NULL || a->n_lost == 0)
 		return false;
 	while (!tcp_sent_is_due(s = tcp_sent_at(a, a->lost))) {
+		if (a->lost.chunk->n_lost == 0)
+			a->lost.index = TCP_CHUNK_SENT - 1; /* there is none in it */
 		tcp_sent_next(a, &a->lost);
 		a->lost_offset = 0;
 	}
@@ -165,7 +167,7 @@ static bool send_again(struct tcp_stack *stack, struct tcp_connection *c, struct
 		a->lost_offset += length; /* the path takes less than it did */
 	} else {
 		a->lost_offset = 0;
-		tcp_recovery_sent(stack, c, s);
+		tcp_recovery_sent(stack, c, a->lost.chunk, s);
 	}
 	stack->counters.retransmits++;
 	c->retransmits++;
@@ -215,7 +217,7 @@ static bool send_is_lone(const struct tcp_connection *c, bool fin)
 	       c->phase == TCP_PHASE_OPEN;
 }
 
-/* A record for what is sent next. NULL: no memory. */
+/* A record for what is sent next. NULL: there are too many, or no memory. */
 static struct tcp_sent *send_record(struct tcp_stack *stack, struct tcp_connection *c,
 				    uint32_t length, bool fin)
 {
@@ -260,7 +262,7 @@ send_new(struct tcp_stack *stack, struct tcp_connection *c, struct tcp_header *o
 	if (s == NULL)
 		tcp_recovery_sent_lone(stack, c, length);
 	else
-		tcp_recovery_sent(stack, c, s);
+		tcp_recovery_sent(stack, c, c->active->last, s);
 	if (c->cwr_now && length > 0) {
 		out->flags |= TCP_BIT_CWR;
 		c->cwr_now = false;
@@ -285,7 +287,7 @@ static bool send_tail(struct tcp_stack *stack, struct tcp_connection *c, struct 
 	c->tlp = c->tlp_again = true;
 	c->active->tlp_end = c->snd_nxt;
 	c->pipe -= s->length;
-	tcp_recovery_sent(stack, c, s);
+	tcp_recovery_sent(stack, c, c->active->last, s);
 	stack->counters.retransmits++;
 	c->retransmits++;
 	send_data(stack, c, s->seq, s->length, s->flags & TCP_SENT_FIN, out);

@@ -21,6 +21,7 @@ struct tcp_chunk *tcp_sent_add_chunk(struct tcp_stack *stack, struct tcp_active 
 	stack->chunks = chunk->next;
 	sent_prefetch_next(stack->chunks, 64); /* most have one record */
 	chunk->next = NULL;
+	chunk->n_sacked = chunk->n_lost = chunk->n_twice = chunk->n_often = 0;
 	if (a->last != NULL)
 		a->last->next = chunk;
 	else
@@ -91,22 +92,31 @@ void tcp_active_tidy(struct tcp_stack *stack, struct tcp_connection *c)
 	c->tlp = false;
 }
 
-void tcp_sent_remove_first(struct tcp_stack *stack, struct tcp_active *a)
+/* Records up to <last>, which is in the first chunk, are no more; the cursors go on. */
+static void sent_drop(struct tcp_stack *stack, struct tcp_active *a, uint32_t last)
 {
-	struct tcp_cursor old = a->first;
+	struct tcp_chunk *chunk = a->first.chunk;
 
-	if (tcp_sent_is_due(tcp_sent_at(a, old)))
-		a->n_lost--;
-	if (tcp_sent_at(a, old)->flags & TCP_SENT_SACKED)
-		a->n_sacked--;
-	a->n_sent--;
+	a->n_sent -= last + 1 - a->first.index;
+	a->first.index = last;
 	tcp_sent_next(a, &a->first);
-	if (a->lost.chunk == old.chunk && a->lost.index <= old.index) {
+	if (a->lost.chunk == chunk && a->lost.index <= last) {
 		a->lost = a->first;
 		a->lost_offset = 0;
 	}
-	if (a->first.chunk != old.chunk) {
-		old.chunk->next = stack->chunks;
-		stack->chunks = old.chunk;
+	if (a->first.chunk != chunk) {
+		chunk->next = stack->chunks;
+		stack->chunks = chunk;
 	}
+}
+
+void tcp_sent_remove_first(struct tcp_stack *stack, struct tcp_active *a)
+{
+	tcp_sent_count(a, a->first.chunk, tcp_sent_at(a, a->first), -1);
+	sent_drop(stack, a, a->first.index);
+}
+
+void tcp_sent_remove_first_chunk(struct tcp_stack *stack, struct tcp_active *a)
+{
+	sent_drop(stack, a, tcp_chunk_to(a, a->first.chunk) - 1);
 }

@@ -27,7 +27,8 @@ void tcp_active_tidy(struct tcp_stack *stack, struct tcp_connection *c);
 /* Room for records behind the last. NULL without memory: counted. */
 struct tcp_chunk *tcp_sent_add_chunk(struct tcp_stack *stack, struct tcp_active *a);
 
-/* Adds a record at the end, for the caller to fill. NULL without memory: counted. */
+/* Adds a record at the end, for the caller to fill. NULL: there are TCP_SENT_MAX, or no memory,
+ * which is counted. */
 static inline struct tcp_sent *tcp_sent_append(struct tcp_stack *stack, struct tcp_active *a)
 {
 	if (a->n_sent == 0 && a->last != NULL) {
@@ -35,6 +36,8 @@ static inline struct tcp_sent *tcp_sent_append(struct tcp_stack *stack, struct t
 		a->first = a->lost = (struct tcp_cursor){.chunk = a->last};
 		a->last_n = 0;
 	}
+	if (a->n_sent == TCP_SENT_MAX)
+		return NULL;
 	if ((a->last == NULL || a->last_n == TCP_CHUNK_SENT) &&
 	    tcp_sent_add_chunk(stack, a) == NULL)
 		return NULL;
@@ -42,6 +45,8 @@ static inline struct tcp_sent *tcp_sent_append(struct tcp_stack *stack, struct t
 	return &a->last->sent[a->last_n++];
 }
 void tcp_sent_remove_first(struct tcp_stack *stack, struct tcp_active *a);
+/* All records of the first chunk, each of which was sent once and is neither lost nor SACKed. */
+void tcp_sent_remove_first_chunk(struct tcp_stack *stack, struct tcp_active *a);
 
 /* The record at <cursor>, or NULL behind the last. */
 static inline struct tcp_sent *tcp_sent_at(const struct tcp_active *a, struct tcp_cursor cursor)
@@ -79,6 +84,44 @@ static inline bool tcp_sent_in_pipe(const struct tcp_sent *s)
 static inline bool tcp_sent_is_due(const struct tcp_sent *s)
 {
 	return (s->flags & (TCP_SENT_SACKED | TCP_SENT_LOST | TCP_SENT_AGAIN)) == TCP_SENT_LOST;
+}
+
+/* Counts a record of <chunk> as what it is. <n>: 1, or -1 before it changes. */
+static inline void tcp_sent_count(struct tcp_active *a, struct tcp_chunk *chunk,
+				  const struct tcp_sent *s, int n)
+{
+	if (s->flags & TCP_SENT_SACKED) {
+		a->n_sacked += n;
+		chunk->n_sacked += n;
+	} else if (tcp_sent_is_due(s)) {
+		a->n_lost += n;
+		chunk->n_lost += n;
+	} else if (s->sends == 2) {
+		a->n_twice += n;
+		chunk->n_twice += n;
+	} else if (s->sends > 2) {
+		a->n_often += n;
+		chunk->n_often += n;
+	}
+}
+
+static inline void tcp_sent_set_flags(struct tcp_active *a, struct tcp_chunk *chunk,
+				      struct tcp_sent *s, uint8_t flags)
+{
+	tcp_sent_count(a, chunk, s, -1);
+	s->flags = flags;
+	tcp_sent_count(a, chunk, s, 1);
+}
+
+/* The first record of <chunk>, and one past its last. */
+static inline uint32_t tcp_chunk_from(const struct tcp_active *a, const struct tcp_chunk *chunk)
+{
+	return chunk == a->first.chunk ? a->first.index : 0;
+}
+
+static inline uint32_t tcp_chunk_to(const struct tcp_active *a, const struct tcp_chunk *chunk)
+{
+	return chunk == a->last ? a->last_n : TCP_CHUNK_SENT;
 }
 
 #endif

@@ -24,6 +24,38 @@ __attribute__((format(printf, 2, 3))) static void fail(struct check *check, cons
 	va_end(arguments);
 }
 
+/* Counts again what chunks and the connection count. */
+static void check_counts(struct check *check, const struct tcp_active *a)
+{
+	uint32_t twice = 0, often = 0;
+
+	for (struct tcp_chunk *chunk = a->first.chunk; chunk != NULL; chunk = chunk->next) {
+		uint32_t n[4] = {0};
+
+		for (uint32_t i = tcp_chunk_from(a, chunk); i < tcp_chunk_to(a, chunk); i++) {
+			const struct tcp_sent *s = &chunk->sent[i];
+			bool due = tcp_sent_is_due(s), sacked = s->flags & TCP_SENT_SACKED;
+
+			n[0] += sacked;
+			n[1] += due;
+			n[2] += !sacked && !due && s->sends == 2;
+			n[3] += !sacked && !due && s->sends > 2;
+		}
+		twice += n[2];
+		often += n[3];
+		if (n[0] != chunk->n_sacked || n[1] != chunk->n_lost || n[2] != chunk->n_twice ||
+		    n[3] != chunk->n_often)
+			fail(check,
+			     "a chunk has %u sacked, %u lost, %u sent twice, %u more often; it "
+			     "says %u, %u, %u, %u",
+			     n[0], n[1], n[2], n[3], chunk->n_sacked, chunk->n_lost, chunk->n_twice,
+			     chunk->n_often);
+	}
+	if (twice != a->n_twice || often != a->n_often)
+		fail(check, "twice %u is %u, more often %u is %u", a->n_twice, twice, a->n_often,
+		     often);
+}
+
 static void check_records(struct check *check, const struct tcp_connection *c)
 {
 	const struct tcp_active *a = c->active;
@@ -50,6 +82,7 @@ static void check_records(struct check *check, const struct tcp_connection *c)
 	if (pipe != c->pipe || lost != a->n_lost || sacked != a->n_sacked || n != a->n_sent)
 		fail(check, "pipe %u is %u, lost %u is %u, sacked %u is %u, sent %u is %u", c->pipe,
 		     pipe, a->n_lost, lost, a->n_sacked, sacked, a->n_sent, n);
+	check_counts(check, a);
 }
 
 static void check_held(struct check *check, const struct tcp_connection *c)

@@ -1261,3 +1261,31 @@ Test(tcp_rows, an_older_acknowledgement_leaves_a_lone_segment_alone)
 	cr_expect_eq(c.timer_ms[TCP_TIMER_RTO], rto);
 	cr_expect_eq(c.pipe, MSS);
 }
+
+/* Sends all that may go. Returns the bytes under way. */
+static uint32_t row_fill(void)
+{
+	while (tcp_next(&stack, &c, &out))
+		;
+	return c.snd_nxt - c.snd_una;
+}
+
+/* However small the client wants its segments: each acknowledgement judges them. */
+Test(tcp_rows, no_more_than_tcp_sent_max_segments_are_under_way)
+{
+	free(pools);
+	pools = pools_init(&stack, &settings, 2, TCP_SENT_MAX, 1);
+	stack.now_us = stack.now_ms * 1000;
+	row_open();
+	c.snd_wnd = c.snd_wnd_max = c.cwnd = 1 << 30;
+	tcp_queue(&c, 1 << 29);
+	cr_expect_eq(row_fill(), TCP_SENT_MAX * MSS);
+	cr_expect_eq(c.active->n_sent, TCP_SENT_MAX);
+	nothing();
+	c.snd_scale = 14;
+	in(".", 1, 1 + 3 * MSS, 0);
+	cr_expect_eq(row_fill(), TCP_SENT_MAX * MSS);
+	in(".", 1, 1 + (TCP_SENT_MAX + 3) * MSS, 0);
+	cr_expect_eq(c.pipe, 0);
+	cr_expect_eq(row_fill(), TCP_SENT_MAX * MSS);
+}

@@ -238,7 +238,7 @@ static void run(struct walk *w)
 
 #define HANDSHAKES 32u /* of one client, at once */
 
-/* What each of them has to say comes in one turn, and the helper's answers to all of it in the next
+/* All that they have to say comes in one turn, and the helper's answers to all of it in the next
  * ones. Its own work is not the lcore's. */
 static void exchange(struct walk *w, struct peer **p)
 {

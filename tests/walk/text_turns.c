@@ -186,7 +186,10 @@ static void kind_measure(const struct text_kind *k, int argc, char **argv)
 static const struct {
 	const struct text_kind *kinds;
 	const unsigned int *n;
-} parts[] = {{text_kinds, &n_text_kinds}, {text_bytes, &n_text_bytes}, {text_ends, &n_text_ends}};
+} parts[] = {{text_kinds, &n_text_kinds},
+	     {text_bytes, &n_text_bytes},
+	     {text_ends, &n_text_ends},
+	     {text_acks, &n_text_acks}};
 
 const struct text_kind *text_kind_find(const char *name)
 {

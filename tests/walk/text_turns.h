@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Ways of clients of the framing kserve to make a turn of an lcore long, kind by kind.
- * text_turns.c measures the turns; text_kinds.c and text_ends.c have the kinds.
+ * text_turns.c measures the turns; text_kinds.c, text_bytes.c, text_ends.c and text_acks.c have the
+ * kinds.
  */
 #ifndef WALK_TEXT_TURNS_H
 #define WALK_TEXT_TURNS_H
@@ -24,8 +25,8 @@ struct text_kind {
 /* A service of 1 MiB requests and replies, and packets for them. */
 extern const struct walk_params text_large_params;
 
-extern const struct text_kind text_kinds[], text_bytes[], text_ends[];
-extern const unsigned int n_text_kinds, n_text_bytes, n_text_ends;
+extern const struct text_kind text_kinds[], text_bytes[], text_ends[], text_acks[];
+extern const unsigned int n_text_kinds, n_text_bytes, n_text_ends, n_text_acks;
 
 /* Kinds over TLS: the first, or the next one, until there is none (NULL). It stays until then. */
 const struct text_kind *text_tls_next(void);
