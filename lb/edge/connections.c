@@ -582,6 +582,9 @@ static void connections_end_turn(struct edge *e)
 		edge_rewrite_end_turn(e);
 	edge_rows_end_turn(e);
 	e->ends_left = EDGE_WORK_LEAST;
+	e->goes_on |= e->resumes_on;
+	e->resumed = 0;
+	e->resumes_on = false;
 }
 
 /* Some of those that have had their part of a turn have one of this, behind all others. */

@@ -425,6 +425,10 @@ struct edge {
 	struct edge_busy_list owing, answered;
 	struct edge_busy_list stalled;  /* by <wants>, without those whose framing reads text */
 	struct edge_busy *next_stalled; /* the next of these to be looked at; NULL: the first */
+	/* bursts of requests that were read of those in this turn; and there was no time for more
+	 */
+	uint32_t resumed;
+	bool resumes_on;
 	struct edge_turns turns;        /* the clients of those */
 	uint32_t n_turns;               /* connections that wait for a turn there */
 	struct edge_busy_list narrow;  /* by <narrow> */
