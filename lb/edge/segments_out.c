@@ -203,9 +203,12 @@ static struct rte_mbuf *emit_join(struct edge *e, struct edge_connection *c, str
 	return m;
 }
 
-/* Builds and sends one segment of <c>. False: no memory; the segment counts as lost. */
-static bool emit_one(struct edge *e, struct edge_connection *c, const struct flow *flow,
-		     const struct tcp_header *h)
+/* Builds and sends one segment of <c>. False: no memory; the segment counts as lost. Inlined where
+ * most are sent. */
+static inline __attribute__((always_inline)) bool emit_one(struct edge *e,
+							   struct edge_connection *c,
+							   const struct flow *flow,
+							   const struct tcp_header *h)
 {
 	const struct flow_local *local = conntrack_local(e->lc->ct, flow);
 	const struct client_ends ends = {
