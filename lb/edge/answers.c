@@ -28,7 +28,9 @@ static inline void answers_queue_raw(struct edge *e, struct edge_connection *c,
 		edge_begin_wait(e, b);
 		b->out = head;
 		b->out_seq = c->tcp.snd_end;
-		b->at = NULL;
+		b->front_seq = b->out_seq;
+		b->at = b->marked = NULL;
+		b->unmarked = 0;
 	} else {
 		b->out_tail->next = head;
 	}
@@ -525,6 +527,8 @@ void edge_acknowledged(struct edge *e, struct edge_connection *c)
 		b->out_seq += m->data_len;
 		b->out_bytes -= m->data_len;
 		b->out = m->next;
+		if (unlikely(b->marked == m))
+			b->marked = edge_mark(m)->next;
 		if (b->at == m) {
 			b->at = m->next;
 			b->at_seq = b->out_seq;

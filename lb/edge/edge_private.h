@@ -258,13 +258,18 @@ struct edge_busy {
 	 */
 	struct rte_mbuf *out, *out_tail, *at;
 	uint32_t out_seq, at_seq;
+	uint32_t front_seq; /* the largest <at_seq> so far */
 	uint32_t out_bytes;
+	uint8_t unmarked;     /* mbufs from the last one that is marked to that of <front_seq> */
 	bool emits;           /* the framing is being asked what to send */
 	bool held_back; /* it may have more to send than the client's acknowledgements allowed */
 	bool shut; /* answers wait, and the client's windows of HTTP/2 have no room for them */
 	bool session;         /* it is counted among its client's */
 	struct edge_tls *tls; /* NULL: the connection has no TLS */
 	struct placement placement;
+	/* The first and last of those to send that are marked, so that a number far from <at> is
+	 * found in few steps; NULL: none is. See edge_find_out(). */
+	struct rte_mbuf *marked, *last_marked;
 	struct edge_busy *next; /* of the pool */
 	/* when segments of it were refused first and last, in a row; 0: none was */
 	uint32_t refused_first_ms, refused_ms;
@@ -276,7 +281,7 @@ struct edge_busy {
 	TAILQ_ENTRY(edge_busy) narrow; /* of those whose window is closed for want of memory */
 } __attribute__((aligned(64)));
 /* Bytes of it that each segment and reply needs. */
-#define EDGE_BUSY_HOT offsetof(struct edge_busy, next)
+#define EDGE_BUSY_HOT offsetof(struct edge_busy, last_marked)
 _Static_assert(EDGE_BUSY_HOT <= 5 * RTE_CACHE_LINE_SIZE, "the rest seldom has to be here");
 
 /* First what each segment and reply needs. */
@@ -849,6 +854,22 @@ void edge_large_named(struct edge_busy *b, struct edge_request *r, uint64_t size
 void edge_large_end(struct edge *e, struct edge_request *r);
 
 /* A pointer to <length> bytes of <m>, which it holds. NULL: no memory. */
+/* Each 64th mbuf that is sent is marked: the next one that is, and its number. */
+struct edge_mark {
+	struct rte_mbuf *next;
+	uint32_t seq;
+};
+extern int edge_mark_offset; /* of mbufs' dynamic field */
+
+static inline struct edge_mark *edge_mark(struct rte_mbuf *m)
+{
+	return RTE_MBUF_DYNFIELD(m, edge_mark_offset, struct edge_mark *);
+}
+
+/* Finds the mbuf with the byte of number <seq> among those to send, from where it was found last or
+ * the marks on. <from>: the number of its first byte. NULL: it is behind them. */
+struct rte_mbuf *edge_find_out(struct edge_busy *b, uint32_t seq, uint32_t *from);
+
 static inline struct rte_mbuf *edge_refer(struct edge *e, struct rte_mbuf *m, const uint8_t *bytes,
 					  uint16_t length)
 {

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* All memory of an lcore's connections, made when it begins. */
 #include <errno.h>
+#include <stdalign.h>
 
 #include <rte_malloc.h>
+#include <rte_mbuf_dyn.h>
 
 #include "config/memory.h"
 #include "edge/edge_private.h"
+
+int edge_mark_offset = -1;
 
 #define SEED_WORD 0x7463702d65646765 /* keys differ from those of the flow table */
 
@@ -72,6 +76,18 @@ static int memory_alloc_all(struct edge *e, const struct lb_tcp_pools *pools)
 	return 0;
 }
 
+/* The place of marks in mbufs, the same for all lcores. -1: there is none. */
+static int memory_add_mark(void)
+{
+	static const struct rte_mbuf_dynfield field = {
+		.name = "doorbell_edge_mark",
+		.size = sizeof(struct edge_mark),
+		.align = alignof(struct edge_mark),
+	};
+
+	return rte_mbuf_dynfield_register(&field);
+}
+
 int edge_create(struct lcore *lc, const uint64_t seed[2])
 {
 	const struct lb_config *config = &lc->lb->config;
@@ -82,6 +98,9 @@ int edge_create(struct lcore *lc, const uint64_t seed[2])
 		return -ENOMEM;
 	lc->edge = e;
 	e->lc = lc;
+	edge_mark_offset = memory_add_mark();
+	if (edge_mark_offset < 0)
+		return -ENOMEM;
 	e->flows = conntrack_flows(lc->ct);
 	e->secret = (struct tcp_secret){{seed[0] ^ SEED_WORD, seed[1] ^ lc->index}};
 	e->connections = pools.connections;

@@ -10,6 +10,9 @@
 
 /* Copied instead of referred to: another mbuf costs more than these bytes. */
 #define EMIT_COPY_MAX 128
+/* Bytes in which a number is looked for mbuf by mbuf: few lie behind what was sent last. */
+#define EMIT_NEAR       16384
+#define EMIT_MARK_EVERY 64
 
 #define EMIT_ECT0 2 /* RFC 3168, 5 */
 
@@ -85,24 +88,83 @@ void edge_emit_bare(struct edge *e, const struct flow_key *key, const struct cli
 	emit_send(e, m, &ends, path, tcp, client_path_hops(path), 0);
 }
 
-/* The mbuf of the send queue with the byte of number <seq>, and the bytes before it there. */
-static struct rte_mbuf *emit_find(struct edge_busy *b, uint32_t seq, uint32_t *skip)
+static __attribute__((noinline)) void emit_mark(struct edge_busy *b, struct rte_mbuf *m,
+						uint32_t seq)
+{
+	*edge_mark(m) = (struct edge_mark){.seq = seq};
+	if (b->marked == NULL)
+		b->marked = m;
+	else
+		edge_mark(b->last_marked)->next = m;
+	b->last_marked = m;
+	b->unmarked = 0;
+}
+
+/* <m>, at number <seq>, is the next mbuf that is sent for the first time. */
+static inline void emit_move_front(struct edge_busy *b, struct rte_mbuf *m, uint32_t seq)
+{
+	b->front_seq = seq;
+	if (unlikely(++b->unmarked == EMIT_MARK_EVERY))
+		emit_mark(b, m, seq);
+}
+
+/* The last one that is marked and not behind <seq>, if it is behind <at>, which is at <from>. */
+static struct rte_mbuf *emit_find_mark(const struct edge_busy *b, uint32_t seq, struct rte_mbuf *at,
+				       uint32_t *from)
+{
+	struct rte_mbuf *m = b->marked;
+
+	for (; m != NULL && !sequence_after(edge_mark(m)->seq, seq); m = edge_mark(m)->next) {
+		if (sequence_before(edge_mark(m)->seq, *from))
+			continue;
+		at = m;
+		*from = edge_mark(m)->seq;
+	}
+	return at;
+}
+
+/* See edge_find_out(). */
+static inline __attribute__((always_inline)) struct rte_mbuf *
+emit_search(struct edge_busy *b, uint32_t seq, uint32_t *from)
 {
 	struct rte_mbuf *at = b->at;
+
+	*from = b->at_seq;
+	if (at == NULL || sequence_before(seq, *from)) {
+		at = b->out;
+		*from = b->out_seq;
+	}
+	if (unlikely(seq - *from > EMIT_NEAR))
+		at = emit_find_mark(b, seq, at, from);
+	while (at != NULL && !sequence_before(seq, *from + at->data_len)) {
+		*from += at->data_len;
+		at = at->next;
+		if (at != NULL && sequence_after(*from, b->front_seq))
+			emit_move_front(b, at, *from);
+	}
+	return at;
+}
+
+struct rte_mbuf *edge_find_out(struct edge_busy *b, uint32_t seq, uint32_t *from)
+{
+	return emit_search(b, seq, from);
+}
+
+/* The mbuf of the send queue with the byte of number <seq>, and the bytes before it there. */
+static inline struct rte_mbuf *emit_find(struct edge_busy *b, uint32_t seq, uint32_t *skip)
+{
 	uint32_t from = b->at_seq;
 
-	if (at == NULL || sequence_before(seq, from)) {
-		at = b->out;
-		from = b->out_seq;
+	/* A lone segment begins with the first mbuf. */
+	if (b->at == NULL && seq == b->out_seq && b->out->data_len > 0) {
+		b->at = b->out;
+		from = seq;
+	} else {
+		b->at = emit_search(b, seq, &from);
 	}
-	while (at != NULL && !sequence_before(seq, from + at->data_len)) {
-		from += at->data_len;
-		at = at->next;
-	}
-	b->at = at;
 	b->at_seq = from;
 	*skip = seq - from;
-	return at;
+	return b->at;
 }
 
 /* Appends <length> bytes of the send queue from <seq> on to <m>. <copies>: few bytes may be copied

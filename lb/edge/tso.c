@@ -18,17 +18,15 @@
  * The most bytes of the send queue from number <seq> on that may be one packet: whole segments as
  * far as the port's limits of mbufs go, for the packet and for each segment. The headers are one.
  */
-static uint32_t tso_most(const struct edge_busy *b, uint32_t seq, uint32_t mss,
-			 const struct port *port)
+static uint32_t tso_most(struct edge_busy *b, uint32_t seq, uint32_t mss, const struct port *port)
 {
-	bool ahead = b->at != NULL && !sequence_before(seq, b->at_seq);
-	uint32_t whole = 0, bytes = (ahead ? b->at_seq : b->out_seq) - seq;
 	unsigned int mbufs = 1, in_segment = 1;
+	uint32_t whole = 0, bytes, from;
+	const struct rte_mbuf *m = edge_find_out(b, seq, &from);
 
-	for (const struct rte_mbuf *m = ahead ? b->at : b->out; m != NULL; m = m->next) {
+	bytes = from - seq;
+	for (; m != NULL; m = m->next) {
 		bytes += m->data_len;
-		if ((int32_t)bytes <= 0)
-			continue; /* it ends before <seq> */
 		if (++mbufs > port->tso_mbufs || ++in_segment > port->segments_max)
 			return whole;
 		if (bytes - whole < mss)

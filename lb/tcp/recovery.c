@@ -111,28 +111,38 @@ static void recovery_deliver(const struct tcp_stack *stack, struct tcp_connectio
 	}
 }
 
-/* Takes the records of the first chunk at once, if all are acknowledged and were sent once: the
- * last says what each of them would. */
+/* All records of <chunk> are under way, and were sent once: the last one was sent last. */
+static bool recovery_is_plain(const struct tcp_chunk *chunk)
+{
+	return (chunk->n_sacked | chunk->n_lost | chunk->n_twice | chunk->n_often) == 0;
+}
+
+/* Such records from <from> to <to> were all delivered: the last one says what each would. */
+static void recovery_deliver_chunk(const struct tcp_stack *stack, struct tcp_connection *c,
+				   const struct tcp_header *h, struct recovery_ack *ack,
+				   const struct tcp_chunk *chunk, uint32_t from, uint32_t to)
+{
+	const struct tcp_sent *first = &chunk->sent[from], *last = &chunk->sent[to - 1];
+	uint32_t bytes = last->seq - first->seq;
+
+	c->reordered |= sequence_before(tcp_sent_end(first), c->active->highest);
+	c->pipe -= bytes;
+	ack->delivered += bytes;
+	recovery_deliver(stack, c, h, last, ack);
+}
+
+/* Takes the records of the first chunk at once, if all are acknowledged and none was lost. */
 static bool recovery_cumulative_chunk(struct tcp_stack *stack, struct tcp_connection *c,
 				      const struct tcp_header *h, struct recovery_ack *ack)
 {
 	struct tcp_active *a = c->active;
 	const struct tcp_chunk *chunk = a->first.chunk;
-	const struct tcp_sent *first, *last;
-	uint32_t bytes;
 
-	if (chunk == NULL || chunk == a->last ||
-	    (chunk->n_sacked | chunk->n_lost | chunk->n_twice | chunk->n_often) != 0)
+	if (chunk == NULL || chunk == a->last || !recovery_is_plain(chunk) ||
+	    a->first.index == TCP_CHUNK_SENT ||
+	    sequence_after(tcp_sent_end(&chunk->sent[TCP_CHUNK_SENT - 1]), h->ack))
 		return false;
-	first = &chunk->sent[a->first.index];
-	last = &chunk->sent[TCP_CHUNK_SENT - 1];
-	if (a->first.index == TCP_CHUNK_SENT || sequence_after(tcp_sent_end(last), h->ack))
-		return false;
-	c->reordered |= sequence_before(tcp_sent_end(first), a->highest);
-	bytes = last->seq - first->seq;
-	c->pipe -= bytes;
-	ack->delivered += bytes;
-	recovery_deliver(stack, c, h, last, ack);
+	recovery_deliver_chunk(stack, c, h, ack, chunk, a->first.index, TCP_CHUNK_SENT);
 	tcp_sent_remove_first_chunk(stack, a);
 	return true;
 }
@@ -185,11 +195,21 @@ static bool recovery_is_dsack(const struct tcp_header *h)
 	       !sequence_after(first->to, second->to);
 }
 
-static bool recovery_sacks(const struct tcp_connection *c, const struct tcp_range *block,
-			   const struct tcp_sent *s)
+/* Are the records from <first> to <last> in a block? */
+static bool recovery_sacks(const struct tcp_connection *c, const struct tcp_header *h,
+			   const struct recovery_ack *ack, const struct tcp_sent *first,
+			   const struct tcp_sent *last)
 {
-	return sequence_after(block->from, c->snd_una) && !sequence_after(block->to, c->snd_nxt) &&
-	       !sequence_before(s->seq, block->from) && !sequence_after(tcp_sent_end(s), block->to);
+	for (unsigned int i = ack->dsack; i < h->n_sacks; i++) {
+		const struct tcp_range *block = &h->sack[i];
+
+		if (sequence_after(block->from, c->snd_una) &&
+		    !sequence_after(block->to, c->snd_nxt) &&
+		    !sequence_before(first->seq, block->from) &&
+		    !sequence_after(tcp_sent_end(last), block->to))
+			return true;
+	}
+	return false;
 }
 
 /* Is a record of <chunk> in a block? */
@@ -209,17 +229,24 @@ static void recovery_select(struct tcp_stack *stack, struct tcp_connection *c,
 			    struct tcp_chunk *chunk, uint32_t from, uint32_t to)
 {
 	for (struct tcp_sent *s = &chunk->sent[from]; s < &chunk->sent[to]; s++) {
-		if (s->flags & TCP_SENT_SACKED)
+		if (s->flags & TCP_SENT_SACKED || !recovery_sacks(c, h, ack, s, s))
 			continue;
-		for (unsigned int i = ack->dsack; i < h->n_sacks; i++) {
-			if (!recovery_sacks(c, &h->sack[i], s))
-				continue;
-			recovery_deliver(stack, c, h, s, ack);
-			tcp_sent_set_flags(c->active, chunk, s,
-					   (s->flags & TCP_SENT_FIN) | TCP_SENT_SACKED);
-			break;
-		}
+		recovery_deliver(stack, c, h, s, ack);
+		tcp_sent_set_flags(c->active, chunk, s,
+				   (s->flags & TCP_SENT_FIN) | TCP_SENT_SACKED);
 	}
+}
+
+/* The same where one block has them all, and none was lost. */
+static void recovery_select_all(struct tcp_stack *stack, struct tcp_connection *c,
+				const struct tcp_header *h, struct recovery_ack *ack,
+				struct tcp_chunk *chunk, uint32_t from, uint32_t to)
+{
+	recovery_deliver_chunk(stack, c, h, ack, chunk, from, to);
+	for (uint32_t i = from; i < to; i++)
+		chunk->sent[i].flags = (chunk->sent[i].flags & TCP_SENT_FIN) | TCP_SENT_SACKED;
+	chunk->n_sacked = to - from;
+	c->active->n_sacked += to - from;
 }
 
 static void recovery_selective(struct tcp_stack *stack, struct tcp_connection *c,
@@ -242,7 +269,12 @@ static void recovery_selective(struct tcp_stack *stack, struct tcp_connection *c
 		to = tcp_chunk_to(a, chunk);
 		if (from == to || !sequence_before(chunk->sent[from].seq, top))
 			return;
-		if (chunk->n_sacked < to - from && recovery_meets(h, ack, chunk, from, to))
+		if (chunk->n_sacked == to - from || !recovery_meets(h, ack, chunk, from, to))
+			continue;
+		if (recovery_is_plain(chunk) &&
+		    recovery_sacks(c, h, ack, &chunk->sent[from], &chunk->sent[to - 1]))
+			recovery_select_all(stack, c, h, ack, chunk, from, to);
+		else
 			recovery_select(stack, c, h, ack, chunk, from, to);
 	}
 }
@@ -332,8 +364,7 @@ static bool recovery_is_late(const struct tcp_stack *stack, const struct tcp_act
 {
 	const struct tcp_sent *last = &chunk->sent[tcp_chunk_to(a, chunk) - 1];
 
-	return (chunk->n_sacked | chunk->n_lost | chunk->n_twice | chunk->n_often) == 0 &&
-	       stack->now_us - last->time_us >= look->limit &&
+	return recovery_is_plain(chunk) && stack->now_us - last->time_us >= look->limit &&
 	       recovery_sent_after(a->rack_us, a->rack_end, last->time_us, tcp_sent_end(last));
 }
 

@@ -12,12 +12,13 @@
 
 #define REPLY_BYTES 1000000u
 #define SCALE       14
+#define HEAD_BYTES  8u /* in front of each reply: framing length */
 #define SEGMENT     64u
 
 static const struct walk_params params = {
 	.services = "  - {name: echo, protocol: tcp, framing: length, address: " PACKET_DESTINATION4
 		    ", port: 8000, model: echo, max_request: 64, max_reply: 1000000}\n",
-	.more = "tcp: {connections: 256, buffer_mb: 128}\n",
+	.more = "tcp: {connections: 256, buffer_mb: 512}\n",
 	.packets = 16384,
 };
 
@@ -32,9 +33,30 @@ struct acker {
 	struct walk *w;
 	uint16_t mss;
 	uint32_t seq, una, top; /* of its own; of the load balancer's, acknowledged and seen */
+	uint32_t first;         /* number of the first byte of all replies */
 };
 
-static void ack_put(struct acker *a, uint8_t flags, const struct tcp_range *block, uint32_t n)
+static uint8_t reply_byte(uint32_t i)
+{
+	return i * 2654435761u >> 24;
+}
+
+/* Are they the bytes that a worker gave, in their place? */
+static void ack_check(const struct acker *a, const struct tcp_header *h, const uint8_t *bytes)
+{
+	bool right = true;
+
+	for (uint32_t i = 0; i < h->length; i++) {
+		uint32_t at = (h->seq + i - a->first) % (HEAD_BYTES + REPLY_BYTES);
+
+		right &= at < HEAD_BYTES || bytes[i] == reply_byte(at - HEAD_BYTES);
+	}
+	walk_expect(right, "other bytes at %u", h->seq - a->first);
+}
+
+/* A segment with <n> bytes of a request, or with blocks, of which there are <sacks>. */
+static void ack_put_blocks(struct acker *a, uint8_t flags, const struct tcp_range *block,
+			   uint8_t sacks, uint32_t n)
 {
 	static const uint8_t request[12] = {8};
 	struct tcp_header h = {.seq = a->seq,
@@ -43,7 +65,7 @@ static void ack_put(struct acker *a, uint8_t flags, const struct tcp_range *bloc
 			       .window = 65535,
 			       .length = n,
 			       .scale = TCP_SCALE_NONE,
-			       .n_sacks = block != NULL};
+			       .n_sacks = sacks};
 	uint8_t tcp[PACKET_MAX], frame[PACKET_MAX];
 	struct packet p = {.family = 4, .tcp = true, .source_port = 3000, .bytes = tcp + 4};
 	uint32_t size;
@@ -53,13 +75,18 @@ static void ack_put(struct acker *a, uint8_t flags, const struct tcp_range *bloc
 		h.scale = SCALE;
 		h.sack_permitted = true;
 	}
-	if (block != NULL)
-		h.sack[0] = *block;
+	for (unsigned int i = 0; i < sacks; i++)
+		h.sack[i] = block[i];
 	size = tcp_header_write(&h, htons(3000), htons(8000), tcp);
 	memcpy(tcp + size, request, n);
 	p.n_bytes = size - 4 + n;
 	walk_send_frame(a->w, 0, 0, frame, packet_build(&p, frame));
 	a->seq += tcp_header_span(&h);
+}
+
+static void ack_put(struct acker *a, uint8_t flags, const struct tcp_range *block, uint32_t n)
+{
+	ack_put_blocks(a, flags, block, block != NULL, n);
 }
 
 /* Takes all that came. Returns the segments. */
@@ -74,8 +101,9 @@ static unsigned int ack_take(struct acker *a)
 
 		walk_need(tcp_header_read(tcp, (f.bytes[16] << 8 | f.bytes[17]) - 20u, &h) == 0);
 		walk_need(!(h.flags & TCP_BIT_RST), "reset");
+		ack_check(a, &h, tcp + h.size);
 		if (h.flags & TCP_BIT_SYN)
-			a->una = a->top = h.seq + 1;
+			a->una = a->top = a->first = h.seq + 1;
 		else if (sequence_after(h.seq + h.length, a->top))
 			a->top = h.seq + h.length;
 	}
@@ -98,8 +126,11 @@ static void ack_ask(struct acker *a)
 	struct walk_worker *v = a->w->worker[0];
 
 	ack_put(a, TCP_BIT_ACK, NULL, 12);
-	walk_settle(a->w);
+	for (unsigned int i = 0; i < 100 && v->n_requests == 0; i++)
+		walk_turn(a->w);
 	walk_need(v->n_requests == 1, "no request");
+	for (uint32_t i = 0; i < REPLY_BYTES; i++)
+		bytes[i] = reply_byte(i);
 	walk_answer(v, 0, &(struct walk_reply){.bytes = bytes, .n_bytes = REPLY_BYTES});
 }
 
@@ -180,6 +211,47 @@ static void acknowledge_all(struct walk *w)
 	text_turn_all(w);
 }
 
+/* <n> replies one after the other, which are read or not. */
+static void ack_ask_many(struct acker *a, unsigned int n, bool reads)
+{
+	for (unsigned int i = 0; i < n; i++) {
+		ack_ask(a);
+		while (ack_wait(a) > 0 && reads) {
+			a->una = a->top;
+			ack_put(a, TCP_BIT_ACK, NULL, 0);
+		}
+	}
+}
+
+/*
+ * Of thousands of usual segments the first one and another are lost, again and again: each time
+ * that they go again, so does a new one behind all others.
+ */
+static void lose_apart(struct walk *w)
+{
+	uint32_t second, until;
+	struct acker a;
+
+	ack_open(&a, w, 1460);
+	for (unsigned int i = 0; i < 4; i++)
+		ack_ask_many(&a, 3, true);
+	ack_ask_many(&a, 4, false);
+	second = a.una + (a.top - a.una) / 1460 / 4 * 3 * 1460;
+	until = second + 10 * 1460;
+	walk_need(a.top - a.una > 1900 * 1460, "%u are under way", (a.top - a.una) / 1460);
+	for (unsigned int turn = 0; turn < 100; turn++) {
+		struct tcp_range block[] = {{second + 1460, until}, {a.una + 1460, second}};
+
+		walk_jump_us(w, 2000);
+		ack_put_blocks(&a, TCP_BIT_ACK, block, 2, 0);
+		text_turn(w);
+		ack_take(&a);
+		until = turn < 10 ? until + (a.top - until) / 10 : a.top;
+	}
+	ack_put(&a, TCP_BIT_RST, NULL, 0);
+	text_turn_all(w);
+}
+
 /* None of it is ever: it is all lost, and sent again. */
 static void acknowledge_none(struct walk *w)
 {
@@ -199,6 +271,7 @@ const struct text_kind text_acks[] = {
 	{"acknowledgements, a growing range", &params, long_worker, NULL, select_range},
 	{"acknowledgements, every second segment", &params, long_worker, NULL, select_apart},
 	{"acknowledgements, all at once", &params, long_worker, NULL, acknowledge_all},
+	{"acknowledgements, two lost far apart", &params, long_worker, NULL, lose_apart},
 	{"acknowledgements, none", &params, long_worker, NULL, acknowledge_none},
 };
 const unsigned int n_text_acks = sizeof(text_acks) / sizeof(text_acks[0]);
