@@ -461,7 +461,8 @@ static __rte_noinline void connections_write_tls(struct edge *e, struct edge_con
  * trip. One that is limited by its window so has twice the next time, and what is offered to many
  * that are slow is not much.
  */
-static void connections_measure(const struct edge *e, struct edge_connection *c)
+static inline __attribute__((always_inline)) void connections_measure(const struct edge *e,
+								      struct edge_connection *c)
 {
 	uint32_t us = RTE_MAX(c->tcp.srtt_us, (uint32_t)CONNECTIONS_ROUND_US);
 	struct edge_busy *b = c->busy;
@@ -480,7 +481,7 @@ static void connections_measure(const struct edge *e, struct edge_connection *c)
 }
 
 /* Bytes of a request that has its place, and the last record's beside its own. */
-static uint64_t connections_missing(const struct edge_busy *b)
+static inline __attribute__((always_inline)) uint64_t connections_missing(const struct edge_busy *b)
 {
 	uint64_t missing = edge_large_missing(b);
 
@@ -488,8 +489,9 @@ static uint64_t connections_missing(const struct edge_busy *b)
 }
 
 /* Offers the client what can be taken beside what is held. Bytes of a request that has its place
- * need no memory. */
-static void connections_grant(struct edge *e, struct edge_connection *c)
+ * need no memory. Inlined where most are offered something. */
+static inline __attribute__((always_inline)) void connections_grant(struct edge *e,
+								    struct edge_connection *c)
 {
 	struct edge_busy *b = c->busy;
 	uint64_t held, most, bytes;
@@ -613,7 +615,7 @@ static __rte_noinline void connections_acknowledge(struct edge *e, unsigned int 
 		edge_select(e, c->service);
 		if (!connections_is_wide(c))
 			connections_grant(e, c);
-		edge_emit_alone(e, c, sent);
+		edge_emit(e, c, sent);
 	}
 }
 

@@ -1125,10 +1125,9 @@ void edge_let_cut(struct edge *e, const struct flow *flow, struct rte_mbuf *m, u
 /* --- segments_out.c --------------------------------------------------------------------------- */
 
 /* Sends all that is due on <c>. False: the port or packet memory has no room now. If its flow has
- * expired nothing can be sent, and its state is CLOSED. */
+ * expired nothing can be sent, and its state is CLOSED. Of one that goes on in a later turn only an
+ * acknowledgement is sent, if it is owed. */
 bool edge_emit(struct edge *e, struct edge_connection *c, unsigned int *sent);
-/* Sends only an acknowledgement, if one is owed. */
-void edge_emit_alone(struct edge *e, struct edge_connection *c, unsigned int *sent);
 /* Sends a segment without payload that belongs to no connection. */
 void edge_emit_bare(struct edge *e, const struct flow_key *key, const struct client_path *path,
 		    const struct tcp_header *h);

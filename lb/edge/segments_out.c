@@ -265,12 +265,9 @@ static struct rte_mbuf *emit_join(struct edge *e, struct edge_connection *c, str
 	return m;
 }
 
-/* Builds and sends one segment of <c>. False: no memory; the segment counts as lost. Inlined where
- * most are sent. */
-static inline __attribute__((always_inline)) bool emit_one(struct edge *e,
-							   struct edge_connection *c,
-							   const struct flow *flow,
-							   const struct tcp_header *h)
+/* Builds and sends one segment of <c>. False: no memory; the segment counts as lost. */
+static bool emit_one(struct edge *e, struct edge_connection *c, const struct flow *flow,
+		     const struct tcp_header *h)
 {
 	const struct flow_local *local = conntrack_local(e->lc->ct, flow);
 	const struct client_ends ends = {
@@ -305,6 +302,13 @@ static inline __attribute__((always_inline)) bool emit_one(struct edge *e,
 #define EMIT_AT_ONCE 16u
 #define EMIT_LEAST   2u
 
+/* The next segment. Of a connection whose turn is to come only an acknowledgement. */
+static inline bool emit_next(struct edge *e, struct edge_connection *c, struct tcp_header *h)
+{
+	return unlikely(c->goes_on) ? tcp_next_alone(&e->stack, &c->tcp, h)
+				    : tcp_next(&e->stack, &c->tcp, h);
+}
+
 bool edge_emit(struct edge *e, struct edge_connection *c, unsigned int *sent)
 {
 	const struct flow *flow = edge_flow(e, c);
@@ -318,7 +322,7 @@ bool edge_emit(struct edge *e, struct edge_connection *c, unsigned int *sent)
 	do {
 		if (txq_room(&e->lc->tx[c->path.port]) == 0)
 			return false;
-		if (!tcp_next(&e->stack, &c->tcp, &h))
+		if (!emit_next(e, c, &h))
 			return true;
 		if (unlikely(e->lc->tx[c->path.port].cuts))
 			edge_extend(e, c, &h);
@@ -330,24 +334,10 @@ bool edge_emit(struct edge *e, struct edge_connection *c, unsigned int *sent)
 			trace_connection(e->lc, c->handle, TRACE_RESET, 0, 0);
 		(*sent)++;
 	} while (!tcp_is_quiet(&c->tcp) && --left > 0);
-	if (unlikely(left == 0) && !edge_is_over(c)) {
+	if (unlikely(left == 0) && !edge_is_over(c) && !c->goes_on) {
 		e->goes_on = true;
 		c->is_due = c->goes_on = true;
 		STAILQ_INSERT_TAIL(&e->due_more, c, due);
 	}
 	return true;
-}
-
-void edge_emit_alone(struct edge *e, struct edge_connection *c, unsigned int *sent)
-{
-	const struct flow *flow = edge_flow(e, c);
-	struct tcp_header h;
-
-	if (flow == NULL || txq_room(&e->lc->tx[c->path.port]) == 0 ||
-	    !tcp_next_alone(&e->stack, &c->tcp, &h))
-		return;
-	if (emit_one(e, c, flow, &h))
-		(*sent)++;
-	else
-		e->lc->stats.drop[LB_DROP_NO_MBUF]++;
 }

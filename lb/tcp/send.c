@@ -306,8 +306,8 @@ static bool send_probe(struct tcp_stack *stack, struct tcp_connection *c, struct
 	return true;
 }
 
-static bool send_acknowledgement(struct tcp_stack *stack, struct tcp_connection *c,
-				 struct tcp_header *out)
+static inline __attribute__((always_inline)) bool
+send_acknowledgement(struct tcp_stack *stack, struct tcp_connection *c, struct tcp_header *out)
 {
 	if (!c->ack_now)
 		return false;
