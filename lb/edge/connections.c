@@ -461,7 +461,8 @@ static __rte_noinline void connections_write_tls(struct edge *e, struct edge_con
  * trip. One that is limited by its window so has twice the next time, and what is offered to many
  * that are slow is not much.
  */
-static void connections_measure(const struct edge *e, struct edge_connection *c)
+static inline __attribute__((always_inline)) void connections_measure(const struct edge *e,
+								      struct edge_connection *c)
 {
 	uint32_t us = RTE_MAX(c->tcp.srtt_us, (uint32_t)CONNECTIONS_ROUND_US);
 	struct edge_busy *b = c->busy;
@@ -480,7 +481,7 @@ static void connections_measure(const struct edge *e, struct edge_connection *c)
 }
 
 /* Bytes of a request that has its place, and the last record's beside its own. */
-static uint64_t connections_missing(const struct edge_busy *b)
+static inline __attribute__((always_inline)) uint64_t connections_missing(const struct edge_busy *b)
 {
 	uint64_t missing = edge_large_missing(b);
 
@@ -488,8 +489,9 @@ static uint64_t connections_missing(const struct edge_busy *b)
 }
 
 /* Offers the client what can be taken beside what is held. Bytes of a request that has its place
- * need no memory. */
-static void connections_grant(struct edge *e, struct edge_connection *c)
+ * need no memory. Inlined where most are offered something. */
+static inline __attribute__((always_inline)) void connections_grant(struct edge *e,
+								    struct edge_connection *c)
 {
 	struct edge_busy *b = c->busy;
 	uint64_t held, most, bytes;
@@ -582,6 +584,9 @@ static void connections_end_turn(struct edge *e)
 		edge_rewrite_end_turn(e);
 	edge_rows_end_turn(e);
 	e->ends_left = EDGE_WORK_LEAST;
+	e->goes_on |= e->resumes_on;
+	e->resumed = 0;
+	e->resumes_on = false;
 }
 
 /* Some of those that have had their part of a turn have one of this, behind all others. */
@@ -591,9 +596,27 @@ static __rte_noinline void connections_go_on(struct edge *e)
 
 	for (unsigned int i = 0; i < EDGE_LONG && (c = STAILQ_FIRST(&e->due_more)) != NULL; i++) {
 		STAILQ_REMOVE_HEAD(&e->due_more, due);
+		c->goes_on = false;
 		STAILQ_INSERT_TAIL(&e->due, c, due);
 	}
 	e->goes_on = !STAILQ_EMPTY(&e->due_more);
+}
+
+/* The others acknowledge what came for them, and offer their clients as much again: with many,
+ * their turn to send is far away. */
+static __rte_noinline void connections_acknowledge(struct edge *e, unsigned int *sent)
+{
+	while (e->n_touched > 0) {
+		struct edge_connection *c = e->touched[--e->n_touched];
+
+		c->noted = false;
+		if (!c->goes_on)
+			continue;
+		edge_select(e, c->service);
+		if (!connections_is_wide(c))
+			connections_grant(e, c);
+		edge_emit(e, c, sent);
+	}
 }
 
 unsigned int edge_transmit(struct lcore *lc)
@@ -634,6 +657,8 @@ unsigned int edge_transmit(struct lcore *lc)
 	}
 	STAILQ_CONCAT(&due, &e->due);
 	STAILQ_CONCAT(&e->due, &due);
+	if (unlikely(e->n_touched > 0))
+		connections_acknowledge(e, &sent);
 	connections_end_turn(e);
 	return sent;
 }
@@ -658,6 +683,7 @@ void edge_drain(struct lcore *lc)
 		return;
 	STAILQ_INIT(&e->due);
 	STAILQ_INIT(&e->due_more);
+	e->n_touched = 0;
 	for (uint32_t i = 1; e->connection != NULL && i <= e->connections; i++)
 		if (e->connection[i].handle != 0)
 			connections_end(e, &e->connection[i]);

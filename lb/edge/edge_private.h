@@ -16,6 +16,11 @@
 
 struct edge_busy;
 TAILQ_HEAD(edge_busy_list, edge_busy);
+struct edge_tls;
+TAILQ_HEAD(edge_tls_list, edge_tls);
+
+/* Connections with TLS wait for time to read records, and to write some. */
+enum edge_tls_way { EDGE_TLS_READS, EDGE_TLS_WRITES, EDGE_TLS_WAYS };
 
 /* A client's share of an lcore's memory: packets that are held for it; and of its time. */
 struct edge_client {
@@ -39,6 +44,9 @@ struct edge_client {
 	struct edge_busy_list waiting; /* by <wants>, the next to be read first */
 	int32_t credit; /* text that its turn has left; below 0: a call took more than there was */
 	uint32_t credit_turn; /* the lcore's turn in which it last got some without waiting */
+	/* the same of records, by what they wait for */
+	TAILQ_ENTRY(edge_client) tls_turn[EDGE_TLS_WAYS];
+	struct edge_tls_list tls[EDGE_TLS_WAYS];
 };
 
 TAILQ_HEAD(edge_turns, edge_client);
@@ -220,8 +228,7 @@ struct edge_layout {
 	bool looked;
 };
 
-struct edge_tls;      /* tls.h */
-struct edge_tls_room; /* the same; of an lcore */
+struct edge_tls_room; /* tls.h; of an lcore */
 struct tls_session;
 
 /* The part of a connection that exists while bytes or requests are under way. First what each
@@ -288,6 +295,8 @@ struct edge_connection {
 	uint32_t opener; /* number of its client */
 	uint16_t service;
 	bool is_due : 1, stalled : 1, narrow : 1;
+	bool goes_on : 1;   /* due in one of the next turns: <due_more> */
+	bool noted : 1;     /* something came for it meanwhile: <touched> */
 	bool ended : 1;     /* the client has closed: what it sent before is still read */
 	bool closing : 1;   /* nothing more is read: close when what was asked is answered */
 	bool faulty : 1;    /* likewise, for what the client has sent: it is offered nothing more */
@@ -299,11 +308,16 @@ struct edge_connection {
 	uint64_t position; /* of the stream, while <busy> is NULL: all before it was read */
 	uint32_t requests; /* of the stream, while <busy> is NULL */
 	uint32_t idle_ms;  /* when <busy> became NULL */
+	uint32_t lingered; /* bytes that came since it is closing, and a few for each segment */
 } __attribute__((aligned(64)));
 _Static_assert(sizeof(struct edge_connection) <= 256, "there may be a million at rest");
 /* Bytes of it that each segment and reply needs. */
 #define EDGE_CONNECTION_HOT offsetof(struct edge_connection, tcp.timer_ms[TCP_TIMER_LIFE + 1])
 _Static_assert(EDGE_CONNECTION_HOT <= 3 * RTE_CACHE_LINE_SIZE, "the rest seldom has to be here");
+
+/* Bytes that a client may send on a connection that is closing, beside those of a request: it may
+ * send a body to its end before it reads the answer. */
+#define EDGE_LINGER_BYTES (1u << 20)
 
 /* In place of a connection's number, with the place in the ring. */
 #define EDGE_WAITS 0x80000000u
@@ -339,6 +353,8 @@ struct edge_cancel {
 /* Connections with long replies that go on in a turn, and its segments beyond which those that
  * begin have but a few. */
 #define EDGE_LONG     2u
+/* Others of them for which something came, and that are looked at in a turn: two bursts. */
+#define EDGE_TOUCHED  64u
 #define EDGE_SEGMENTS 32u
 
 struct edge {
@@ -406,11 +422,18 @@ struct edge {
 	uint32_t wait_ms, idle_ms;
 	struct edge_list due;          /* by <due> */
 	struct edge_list due_more;     /* likewise: have had their part of a turn, and have more */
+	/* of those, some for which something came in this turn: it is acknowledged */
+	struct edge_connection *touched[EDGE_TOUCHED];
+	unsigned int n_touched;
 	/* by <soon>: those with an acknowledgement that waits for a reply to carry it, and those
 	 * whose client has a while to answer; the first is looked at first */
 	struct edge_busy_list owing, answered;
 	struct edge_busy_list stalled;  /* by <wants>, without those whose framing reads text */
 	struct edge_busy *next_stalled; /* the next of these to be looked at; NULL: the first */
+	/* bursts of requests that were read of those in this turn; and there was no time for more
+	 */
+	uint32_t resumed;
+	bool resumes_on;
 	struct edge_turns turns;        /* the clients of those */
 	uint32_t n_turns;               /* connections that wait for a turn there */
 	struct edge_busy_list narrow;  /* by <narrow> */
@@ -521,9 +544,19 @@ void edge_leave_stalled(struct edge *e, struct edge_busy *b);
 void edge_resume_stalled(struct edge *e);
 /* --- connections.c ---------------------------------------------------------------------------- */
 
+/* It goes on in one of the next turns: in this one it may acknowledge. */
+static inline void edge_note_touched(struct edge *e, struct edge_connection *c)
+{
+	if (c->noted || e->n_touched == EDGE_TOUCHED)
+		return;
+	c->noted = true;
+	e->touched[e->n_touched++] = c;
+}
 /* Its segments and timers are looked at before the turn ends. */
 static inline void edge_touch(struct edge *e, struct edge_connection *c)
 {
+	if (unlikely(c->goes_on))
+		return edge_note_touched(e, c);
 	if (c->is_due)
 		return;
 	c->is_due = true;
@@ -1092,7 +1125,8 @@ void edge_let_cut(struct edge *e, const struct flow *flow, struct rte_mbuf *m, u
 /* --- segments_out.c --------------------------------------------------------------------------- */
 
 /* Sends all that is due on <c>. False: the port or packet memory has no room now. If its flow has
- * expired nothing can be sent, and its state is CLOSED. */
+ * expired nothing can be sent, and its state is CLOSED. Of one that goes on in a later turn only an
+ * acknowledgement is sent, if it is owed. */
 bool edge_emit(struct edge *e, struct edge_connection *c, unsigned int *sent);
 /* Sends a segment without payload that belongs to no connection. */
 void edge_emit_bare(struct edge *e, const struct flow_key *key, const struct client_path *path,

@@ -363,6 +363,20 @@ static bool segments_is_beyond_share(const struct edge *e, const struct edge_con
 	return c->opening && (a->header.flags & TCP_BIT_RST) == 0 && edge_opener_is_full(e, c);
 }
 
+/* Its bytes are acknowledged, and dropped, as long as they may be those of a body that the client
+ * sends to its end. */
+static __rte_noinline void segments_linger(struct edge *e, struct edge_connection *c,
+					   const struct arrival *a)
+{
+	uint32_t most = EDGE_LINGER_BYTES + e->lc->services->max_request[c->service];
+
+	c->lingered += RTE_MAX(a->header.length, SEGMENTS_SMALL);
+	if (c->lingered <= most || (c->busy != NULL && c->busy->first != NULL) || c->tcp.rst_now)
+		return;
+	edge_count_drop(e, c, LB_DROP_TCP_LINGERED);
+	tcp_abort(&c->tcp);
+}
+
 static void segments_take(struct edge *e, struct edge_connection *c, struct arrival *a)
 {
 	uint32_t expected = c->tcp.rcv_nxt;
@@ -401,8 +415,9 @@ static void segments_take(struct edge *e, struct edge_connection *c, struct arri
 	conntrack_count_in(a->flow, a->header.length);
 	if (r.acked > 0)
 		segments_acknowledged(e, c, r.acked);
-	/* Bytes after the last request that is answered are dropped. */
-	if (r.n_new > 0 && !c->closing)
+	if (unlikely(c->closing) && a->header.length > 0)
+		segments_linger(e, c, a);
+	else if (r.n_new > 0)
 		read = segments_take_bytes(e, c, a, &r, expected);
 	c->ended |= r.finished;
 	if (read && !c->ended)

@@ -302,6 +302,13 @@ static bool emit_one(struct edge *e, struct edge_connection *c, const struct flo
 #define EMIT_AT_ONCE 16u
 #define EMIT_LEAST   2u
 
+/* The next segment. Of a connection whose turn is to come only an acknowledgement. */
+static inline bool emit_next(struct edge *e, struct edge_connection *c, struct tcp_header *h)
+{
+	return unlikely(c->goes_on) ? tcp_next_alone(&e->stack, &c->tcp, h)
+				    : tcp_next(&e->stack, &c->tcp, h);
+}
+
 bool edge_emit(struct edge *e, struct edge_connection *c, unsigned int *sent)
 {
 	const struct flow *flow = edge_flow(e, c);
@@ -315,7 +322,7 @@ bool edge_emit(struct edge *e, struct edge_connection *c, unsigned int *sent)
 	do {
 		if (txq_room(&e->lc->tx[c->path.port]) == 0)
 			return false;
-		if (!tcp_next(&e->stack, &c->tcp, &h))
+		if (!emit_next(e, c, &h))
 			return true;
 		if (unlikely(e->lc->tx[c->path.port].cuts))
 			edge_extend(e, c, &h);
@@ -327,9 +334,9 @@ bool edge_emit(struct edge *e, struct edge_connection *c, unsigned int *sent)
 			trace_connection(e->lc, c->handle, TRACE_RESET, 0, 0);
 		(*sent)++;
 	} while (!tcp_is_quiet(&c->tcp) && --left > 0);
-	if (unlikely(left == 0) && !edge_is_over(c)) {
+	if (unlikely(left == 0) && !edge_is_over(c) && !c->goes_on) {
 		e->goes_on = true;
-		c->is_due = true;
+		c->is_due = c->goes_on = true;
 		STAILQ_INSERT_TAIL(&e->due_more, c, due);
 	}
 	return true;

@@ -10,6 +10,9 @@
 
 /* Connections looked at per turn: most may have no room, as readers may make thousands wait. */
 #define STALLED_VISITS 64
+/* Bursts of requests that are read of connections that waited, in a turn: a client's replies may
+ * give room for thousands at once. */
+#define STALLED_BURSTS 2
 /* Text of a client's turn: a call of HTTP/1.1 with few fields takes half of it. */
 #define STALLED_QUANTUM EDGE_WORK_LEAST
 /* Text that a client's call may have taken beyond its turn: a large document. */
@@ -203,6 +206,10 @@ static void stalled_resume_others(struct edge *e)
 {
 	struct edge_busy *last = TAILQ_LAST(&e->stalled, edge_busy_list), *b = NULL;
 
+	if (e->resumed == STALLED_BURSTS) {
+		e->resumes_on = true;
+		return;
+	}
 	if (e->next_stalled == NULL)
 		e->next_stalled = TAILQ_FIRST(&e->stalled);
 	for (unsigned int left = STALLED_VISITS; b != last && left > 0; left--) {
@@ -254,8 +261,10 @@ static void stalled_resume_text(struct edge *e)
 
 void edge_resume_stalled(struct edge *e)
 {
-	if (!TAILQ_EMPTY(&e->stalled))
+	if (!TAILQ_EMPTY(&e->stalled)) {
 		stalled_resume_others(e);
+		e->resumed += e->lc->burst.n > 0 && e->resumed < STALLED_BURSTS;
+	}
 	if (unlikely(!TAILQ_EMPTY(&e->turns)))
 		stalled_resume_text(e);
 }

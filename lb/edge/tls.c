@@ -39,7 +39,7 @@ static void tls_begin_turn(struct edge *e, bool due)
 {
 	struct edge_tls_room *room = e->tls;
 
-	room->kept = room->away > 0 || !TAILQ_EMPTY(&room->ready) ? TLS_READS : 0;
+	room->kept = room->away > 0 || !TAILQ_EMPTY(&room->turns[EDGE_TLS_READS]) ? TLS_READS : 0;
 	room->left = TLS_READS - room->kept;
 	room->left_out = due ? TLS_WRITES_DUE : TLS_WRITES;
 	room->leaves = EDGE_WORK_LEAST + room->kept + (due ? room->left_out - TLS_READS : 0);
@@ -66,7 +66,8 @@ int edge_tls_init(struct edge *e)
 	e->tls = room;
 	if (room == NULL)
 		return -ENOMEM;
-	TAILQ_INIT(&room->ready);
+	for (enum edge_tls_way way = 0; way < EDGE_TLS_WAYS; way++)
+		TAILQ_INIT(&room->turns[way]);
 	TAILQ_INIT(&room->opening);
 	TAILQ_INIT(&room->working);
 	room->memory = rte_zmalloc("tls_busy", e->busies * sizeof(*room->memory), 0);
@@ -105,19 +106,60 @@ void edge_tls_begin(struct edge *e, struct edge_busy *b)
 	edge_tls_init_read(t);
 }
 
-void edge_tls_enlist(struct edge *e, struct edge_tls *t)
+void edge_tls_enlist(struct edge *e, struct edge_tls *t, enum edge_tls_way way)
 {
-	if (t->is_ready)
+	struct edge_client *client = t->busy->client;
+
+	if (t->waits[way])
 		return;
-	t->is_ready = true;
-	TAILQ_INSERT_TAIL(&e->tls->ready, t, ready);
+	t->waits[way] = true;
+	if (TAILQ_EMPTY(&client->tls[way]))
+		TAILQ_INSERT_TAIL(&e->tls->turns[way], client, tls_turn[way]);
+	TAILQ_INSERT_TAIL(&client->tls[way], t, wait[way]);
 }
 
-static void tls_unlist(struct edge *e, struct edge_tls *t)
+static void tls_unlist(struct edge *e, struct edge_tls *t, enum edge_tls_way way)
 {
-	if (t->is_ready)
-		TAILQ_REMOVE(&e->tls->ready, t, ready);
-	t->is_ready = false;
+	struct edge_client *client = t->busy->client;
+
+	if (!t->waits[way])
+		return;
+	t->waits[way] = false;
+	TAILQ_REMOVE(&client->tls[way], t, wait[way]);
+	if (TAILQ_EMPTY(&client->tls[way]))
+		TAILQ_REMOVE(&e->tls->turns[way], client, tls_turn[way]);
+}
+
+/*
+ * The next that has its turn: clients have turns, and the connections of each. So one with many
+ * delays itself. It joins the list again if there is too little time for all that it has, or no
+ * memory: behind the others, as its client is. NULL: all were visited in this turn, or more than
+ * <left> would be.
+ */
+static struct edge_tls *tls_next(struct edge *e, enum edge_tls_way way, unsigned int *left)
+{
+	struct edge_turns *turns = &e->tls->turns[way];
+	uint32_t now = (uint32_t)e->lc->stats.polls;
+	struct edge_client *client;
+
+	for (const struct edge_client *first = NULL; *left > 0; --*left) {
+		struct edge_tls *t;
+
+		client = TAILQ_FIRST(turns);
+		if (client == NULL || client == first)
+			return NULL;
+		TAILQ_REMOVE(turns, client, tls_turn[way]);
+		TAILQ_INSERT_TAIL(turns, client, tls_turn[way]);
+		t = TAILQ_FIRST(&client->tls[way]);
+		if (t->visited[way] != now) {
+			--*left;
+			t->visited[way] = now;
+			tls_unlist(e, t, way);
+			return t;
+		}
+		first = first == NULL ? client : first;
+	}
+	return NULL;
 }
 
 static void tls_send_job(struct edge *e, struct tls_job *job)
@@ -198,7 +240,8 @@ void edge_tls_end(struct edge *e, struct edge_busy *b)
 
 	tls_leave_job(e, t);
 	tls_end_opening(e, t);
-	tls_unlist(e, t);
+	for (enum edge_tls_way way = 0; way < EDGE_TLS_WAYS; way++)
+		tls_unlist(e, t, way);
 	edge_tls_drop_record(t);
 	placement_fini(&t->raw);
 	tls_drop_plain(e, t);
@@ -403,7 +446,7 @@ void edge_tls_ask(struct edge *e, struct edge_tls *t)
 	struct tls_job *job;
 
 	if (!tls_get_job(e, t))
-		return edge_tls_enlist(e, t);
+		return edge_tls_enlist(e, t, EDGE_TLS_READS);
 	job = t->job;
 	job->owner = edge_number(e, c);
 	job->service = c->service;
@@ -497,27 +540,15 @@ static void tls_came_back(struct edge *e, struct tls_job *job)
 /* --- turns -------------------------------------------------------------------------------------
  */
 
-/* It reads, and keeps its place among those that have something to write. */
-static void tls_visit(struct edge *e, struct edge_tls *t)
-{
-	struct edge_connection *c = t->busy->connection;
-
-	tls_unlist(e, t);
-	edge_progress(e, c);
-	if (c->busy != NULL && t->plain != NULL)
-		edge_tls_enlist(e, t);
-}
-
 unsigned int edge_tls_resume(struct edge *e)
 {
 	struct edge_tls_room *room = e->tls;
-	struct edge_tls *last = TAILQ_LAST(&room->ready, edge_tls_list), *t = NULL;
+	unsigned int n = 0, left;
+	struct edge_tls *t;
 	struct tls_job *job;
-	unsigned int n = 0;
 
 	tls_give_kept(room);
-	for (unsigned int left = TLS_JOBS_TURN; left > 0 && room->away > 0 && edge_tls_may_read(e);
-	     left--) {
+	for (left = TLS_JOBS_TURN; left > 0 && room->away > 0 && edge_tls_may_read(e); left--) {
 		job = e->lc->burst.n < LB_BURST - 1 ? tls_take(room->line) : NULL;
 		if (job == NULL)
 			break;
@@ -526,37 +557,26 @@ unsigned int edge_tls_resume(struct edge *e)
 		tls_came_back(e, job);
 		n++;
 	}
-	for (unsigned int left = TLS_VISITS; t != last && left > 0; left--, n++) {
-		if (!edge_tls_may_read(e) || e->lc->burst.n >= LB_BURST - 1)
-			return n;
-		t = TAILQ_FIRST(&room->ready);
+	for (left = TLS_VISITS; edge_tls_may_read(e) && e->lc->burst.n < LB_BURST - 1; n++) {
+		t = tls_next(e, EDGE_TLS_READS, &left);
 		if (t == NULL)
 			return n;
-		tls_visit(e, t);
+		edge_progress(e, t->busy->connection);
 	}
 	return n;
 }
 
 void edge_tls_write_on(struct edge *e)
 {
-	struct edge_tls *last = TAILQ_LAST(&e->tls->ready, edge_tls_list), *next, *t;
 	unsigned int left = TLS_WRITERS;
+	struct edge_tls *t;
 
-	for (t = TAILQ_FIRST(&e->tls->ready); t != NULL && left > 0; t = next, left--) {
+	while (edge_tls_may_write(e) && (t = tls_next(e, EDGE_TLS_WRITES, &left)) != NULL) {
 		struct edge_connection *c = t->busy->connection;
 
-		next = t == last ? NULL : TAILQ_NEXT(t, ready);
-		if (t->plain == NULL)
-			continue;
-		if (!edge_tls_may_write(e))
-			return;
-		/* If there is too little time for all of it, it is the last one then. */
-		tls_unlist(e, t);
 		edge_select(e, c->service);
 		edge_tls_write(e, c);
 		edge_touch(e, c);
-		if (!c->closing && !t->away && !edge_tls_is_read(t->busy))
-			edge_tls_enlist(e, t);
 	}
 }
 
@@ -568,17 +588,22 @@ void edge_tls_end_turn(struct edge *e)
 	tls_begin_turn(e, due);
 }
 
+static bool tls_any_waits(const struct edge_tls_room *room)
+{
+	return !TAILQ_EMPTY(&room->turns[EDGE_TLS_READS]) ||
+	       !TAILQ_EMPTY(&room->turns[EDGE_TLS_WRITES]);
+}
+
 bool edge_tls_must_go_on(const struct edge *e)
 {
 	const struct edge_tls_room *room = e->tls;
 
-	return !tls_line_is_empty(room->line) ||
-	       (room->short_of_time && !TAILQ_EMPTY(&room->ready));
+	return tls_line_back(room->line) > 0 || (room->short_of_time && tls_any_waits(room));
 }
 
 bool edge_tls_waits(const struct edge *e)
 {
-	return !TAILQ_EMPTY(&e->tls->ready) || !TAILQ_EMPTY(&e->tls->opening);
+	return tls_any_waits(e->tls) || !TAILQ_EMPTY(&e->tls->opening);
 }
 
 void edge_tls_housekeeping(struct edge *e)

@@ -19,7 +19,10 @@
 struct edge_tls {
 	struct edge_tls *next; /* of the pool */
 	struct edge_busy *busy;
-	TAILQ_ENTRY(edge_tls) ready;   /* of those that go on in the next turn */
+	/* of its client's that go on in the next turn, by what they wait for; and, if it is on that
+	 * list, the lcore's turn in which it was visited last */
+	TAILQ_ENTRY(edge_tls) wait[EDGE_TLS_WAYS];
+	uint32_t visited[EDGE_TLS_WAYS];
 	TAILQ_ENTRY(edge_tls) opening; /* of those whose handshake is not over, oldest first */
 	TAILQ_ENTRY(edge_tls)
 	working; /* of these, those that have a job, in the order they got it */
@@ -31,19 +34,19 @@ struct edge_tls {
 	uint32_t plain_bytes;
 	uint32_t begun_ms; /* when its handshake began */
 	bool away;         /* the job is at the helper */
-	bool is_ready, is_opening, counted;
+	bool waits[EDGE_TLS_WAYS], is_opening, counted;
 	bool starved; /* no memory to read on in this turn */
 	bool rekey_in, rekey_out;
 };
-
-TAILQ_HEAD(edge_tls_list, edge_tls);
 
 /* TLS of one lcore. */
 struct edge_tls_room {
 	struct tls_line *line;
 	struct edge_tls *memory, *free;
 	struct tls_session **session; /* of connections by number; NULL: no handshake is over */
-	struct edge_tls_list ready, opening, working;
+	/* clients with connections that go on in the next turn, the next to be visited first */
+	struct edge_turns turns[EDGE_TLS_WAYS];
+	struct edge_tls_list opening, working;
 	/* when room for a handshake was looked for last: one of anyone's, one of a client's own */
 	uint32_t cleared_ms, cleared_own_ms;
 	uint32_t away;          /* jobs at the helper */
@@ -71,7 +74,14 @@ static inline bool edge_tls_may_write(const struct edge *e)
 }
 
 /* It goes on in the next turn. */
-void edge_tls_enlist(struct edge *e, struct edge_tls *t);
+void edge_tls_enlist(struct edge *e, struct edge_tls *t, enum edge_tls_way way);
+/* Has its client had too little time to read, and is it not its turn? */
+static inline bool edge_tls_must_wait(const struct edge *e, const struct edge_tls *t)
+{
+	return unlikely(e->tls->short_of_time) &&
+	       !TAILQ_EMPTY(&t->busy->client->tls[EDGE_TLS_READS]) &&
+	       t->visited[EDGE_TLS_READS] != (uint32_t)e->lc->stats.polls;
+}
 /* Bytes of its handshake, or new keys, are due: to the helper, if there is a job for it. */
 void edge_tls_ask(struct edge *e, struct edge_tls *t);
 /* Ends the connection: <alert> goes out, or nothing if it is -1. Nothing more is read or answered.

@@ -335,6 +335,8 @@ void edge_tls_read(struct edge *e, struct edge_connection *c)
 
 	if (c->closing)
 		return;
+	if (edge_tls_must_wait(e, t))
+		return edge_tls_enlist(e, t, EDGE_TLS_READS);
 	t->starved = false;
 	if (edge_session_of(e, c) == NULL) {
 		if (!in_is_tls(t)) {
@@ -355,7 +357,7 @@ void edge_tls_read(struct edge *e, struct edge_connection *c)
 		edge_tls_ask(e, t);
 	/* A job that comes back calls again. */
 	if (stopped && !t->away)
-		edge_tls_enlist(e, t);
+		edge_tls_enlist(e, t, EDGE_TLS_READS);
 }
 
 void edge_tls_read_on(struct edge *e, struct edge_connection *c)
@@ -365,5 +367,5 @@ void edge_tls_read_on(struct edge *e, struct edge_connection *c)
 	if (b->placement.stream.position >= b->in_order)
 		edge_tls_read(e, c);
 	else if (!edge_tls_is_read(b))
-		edge_tls_enlist(e, b->tls);
+		edge_tls_enlist(e, b->tls, EDGE_TLS_READS);
 }

@@ -217,7 +217,7 @@ static bool out_is_worn(struct edge *e, struct edge_connection *c)
 		return false;
 	}
 	if (!edge_tls_send_small(e, c, TLS_HANDSHAKE, update, sizeof(update))) {
-		edge_tls_enlist(e, t);
+		edge_tls_enlist(e, t, EDGE_TLS_WRITES);
 		return true;
 	}
 	s->update_due = false;
@@ -236,6 +236,6 @@ void edge_tls_write(struct edge *e, struct edge_connection *c)
 		if (t->rekey_out || t->away || out_is_worn(e, c))
 			return;
 		if (!edge_tls_may_write(e) || !out_write_one(e, c))
-			return edge_tls_enlist(e, t);
+			return edge_tls_enlist(e, t, EDGE_TLS_WRITES);
 	}
 }

@@ -48,6 +48,8 @@
 	X(HTTP2_FAULT, "http2_fault",                                                              \
 	  "connection closed: its frames of HTTP/2 are not valid, or too many")                    \
 	X(TCP_READER, "tcp_reader", "connection reset: its client did not read its replies")       \
+	X(TCP_LINGERED, "tcp_lingered",                                                            \
+	  "connection reset: its client went on sending behind its end")                           \
 	X(TCP_MEMORY, "tcp_memory", "segment not taken: memory for received bytes exhausted")      \
 	X(ICMP_OTHER, "icmp_other", "ICMP that is neither a ping nor an error about UDP or TCP")   \
 	X(ICMP_CHECKSUM, "icmp_checksum", "wrong ICMP checksum")                                   \

@@ -10,6 +10,7 @@
  *   tcp_grant                how much the owner can take beyond what came in order
  *   tcp_queue, tcp_close     the owner has more bytes to send; no more will come
  *   tcp_next                 the next segment to send, until it returns false
+ *   tcp_next_alone           only an acknowledgement: the rest has to wait
  *   tcp_extend               more segments in the same packet, for a port that cuts it
  *   tcp_due, tcp_timer       when to call again, and that call
  *   tcp_release              give the memory back
@@ -55,7 +56,8 @@ enum tcp_state {
 	X(NO_ACK, "no_ack", "neither SYN, RST nor ACK")                                            \
 	X(ACK, "ack", "acknowledges what was not sent, or long before (RFC 5961, 5)")              \
 	X(HANDSHAKE, "handshake", "does not acknowledge our SYN")                                  \
-	X(ROOM, "no_room", "no memory to remember bytes out of order")
+	X(ROOM, "no_room", "no memory to remember bytes out of order")                             \
+	X(ENDED, "ended", "comes behind a reset, in the same turn")
 
 enum tcp_refusal {
 #define TCP_REFUSAL_ENUM(symbol, name, text) TCP_REFUSAL_##symbol,
@@ -380,6 +382,10 @@ static inline bool tcp_is_quiet(const struct tcp_connection *c)
  * The caller sends it; a segment that does not leave counts as lost on the way.
  */
 bool tcp_next(struct tcp_stack *stack, struct tcp_connection *c, struct tcp_header *out);
+
+/* The acknowledgement that is owed, without what else is to be sent, which waits. False: none is.
+ */
+bool tcp_next_alone(struct tcp_stack *stack, struct tcp_connection *c, struct tcp_header *out);
 
 /* Is <out>, which tcp_next() has just given, a full segment of new data, with more behind it? */
 static inline bool tcp_may_extend(const struct tcp_connection *c, const struct tcp_header *out)

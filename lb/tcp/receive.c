@@ -101,6 +101,7 @@ static bool receive_reset_or_syn(struct tcp_stack *stack, struct tcp_connection 
 		}
 		c->state = TCP_CLOSED;
 		c->timers = 0;
+		c->rst_now = false; /* a reset gets no answer */
 		out->reset = out->closed = true;
 		return true;
 	}
@@ -373,7 +374,10 @@ static void receive_plain(struct tcp_stack *stack, struct tcp_connection *c,
 static bool receive_check(struct tcp_stack *stack, struct tcp_connection *c,
 			  const struct tcp_header *h, struct tcp_received *out)
 {
-	out->refusal = receive_check_timestamp(stack, c, h);
+	if (c->state == TCP_CLOSED)
+		out->refusal = TCP_REFUSAL_ENDED;
+	else
+		out->refusal = receive_check_timestamp(stack, c, h);
 	if (out->refusal == TCP_REFUSAL_NONE)
 		out->refusal = receive_check_sequence(stack, c, h);
 	if (out->refusal == TCP_REFUSAL_NONE && !receive_reset_or_syn(stack, c, h, out) &&

@@ -306,8 +306,8 @@ static bool send_probe(struct tcp_stack *stack, struct tcp_connection *c, struct
 	return true;
 }
 
-static bool send_acknowledgement(struct tcp_stack *stack, struct tcp_connection *c,
-				 struct tcp_header *out)
+static inline __attribute__((always_inline)) bool
+send_acknowledgement(struct tcp_stack *stack, struct tcp_connection *c, struct tcp_header *out)
 {
 	if (!c->ack_now)
 		return false;
@@ -339,8 +339,9 @@ bool tcp_next(struct tcp_stack *stack, struct tcp_connection *c, struct tcp_head
 	*out = (struct tcp_header){.scale = TCP_SCALE_NONE};
 	if (send_reset(stack, c, out))
 		return true;
+	/* Nothing follows a reset, ours or the client's. */
 	if (c->state == TCP_CLOSED)
-		return send_acknowledgement(stack, c, out);
+		return false;
 	if (c->state == TCP_SYN_RECEIVED)
 		return send_syn(stack, c, out);
 	if (send_again(stack, c, out) || send_new(stack, c, out) || send_tail(stack, c, out) ||
@@ -348,6 +349,12 @@ bool tcp_next(struct tcp_stack *stack, struct tcp_connection *c, struct tcp_head
 		return true;
 	send_watch_window(stack, c);
 	return false;
+}
+
+bool tcp_next_alone(struct tcp_stack *stack, struct tcp_connection *c, struct tcp_header *out)
+{
+	*out = (struct tcp_header){.scale = TCP_SCALE_NONE};
+	return tcp_is_synchronized(c) && !c->rst_now && send_acknowledgement(stack, c, out);
 }
 
 /* Does the client have to be told of bytes out of order? Each segment's blocks are its own. */

@@ -351,9 +351,9 @@ struct tls_job *tls_take(struct tls_line *line)
 	return rte_ring_sc_dequeue(line->back, (void **)&job) == 0 ? job : NULL;
 }
 
-bool tls_line_is_empty(const struct tls_line *line)
+unsigned int tls_line_back(const struct tls_line *line)
 {
-	return rte_ring_empty(line->back);
+	return rte_ring_count(line->back);
 }
 
 void tls_bury(struct tls_line *line, struct tls_session *session)

@@ -86,7 +86,8 @@ void tls_job_put(struct tls_job *job);
 void tls_submit(struct tls_job *job);
 /* The next one that is back; NULL: none. */
 struct tls_job *tls_take(struct tls_line *line);
-bool tls_line_is_empty(const struct tls_line *line);
+/* How many are back. */
+unsigned int tls_line_back(const struct tls_line *line);
 /* Gives a session back. */
 void tls_bury(struct tls_line *line, struct tls_session *session);
 /* Tries again what tls_bury() found no room for. */

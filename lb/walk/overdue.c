@@ -21,22 +21,40 @@ static bool overdue_can_notify(const struct lcore *lc, const struct flow *flow,
 	return flow == NULL || txq_room(&lc->tx[path->port]) > 0;
 }
 
-/* End a request whose time is over, if its client can be notified now. */
-static void overdue_end_slot(struct lcore *lc, struct link *link, uint32_t number)
+/* How a request ends that gets no answer. */
+struct overdue_end {
+	enum lb_drop reason;
+	uint8_t notice;
+};
+
+static const struct overdue_end overdue_late = {LB_DROP_REQUEST_TIMEOUT, LB_NOTICE_TIMEOUT},
+				overdue_past = {LB_DROP_DEADLINE, LB_NOTICE_DEADLINE},
+				overdue_lost = {LB_DROP_WORKER_LOST, LB_NOTICE_WORKER_LOST};
+
+/* Counts it, and notifies its client. False: that cannot be notified now, and nothing was done. */
+static bool overdue_tell(struct lcore *lc, struct link *link, uint32_t number,
+			 const struct overdue_end *end)
 {
 	const struct slot *slot = &link->slot[number];
 	const struct client_path *path = &link->client_path[number];
 	struct flow *flow = conntrack_flow_get(lc->ct, slot->flow);
 
 	if (!overdue_can_notify(lc, flow, path))
-		return;
-	lc->stats.drop[LB_DROP_REQUEST_TIMEOUT]++;
+		return false;
+	lc->stats.drop[end->reason]++;
 	lc->service[slot->service].stats.drops++;
 	if (flow != NULL) {
 		edge_note_worker(lc, flow, slot);
-		egress_notice(lc, flow, path, LB_NOTICE_TIMEOUT, slot->tag);
+		egress_notice(lc, flow, path, end->notice, slot->tag);
 	}
-	cancel_slot(lc, link, number);
+	return true;
+}
+
+/* End a request whose time is over, if its client can be notified now. */
+static void overdue_end_slot(struct lcore *lc, struct link *link, uint32_t number)
+{
+	if (overdue_tell(lc, link, number, &overdue_late))
+		cancel_slot(lc, link, number);
 }
 
 /* TSC cycles that the request has been in flight, up to the last time that nothing was left to
@@ -83,24 +101,25 @@ void overdue_check(struct lcore *lc)
 		overdue_check_link(lc, lc->active[i]);
 }
 
+/* The worker is lost. A request whose time was over before is not late because of that, and its
+ * client need not ask again. */
+static const struct overdue_end *overdue_lost_or_late(const struct lcore *lc,
+						      const struct slot *slot)
+{
+	if (overdue_is(lc, slot))
+		return &overdue_late;
+	return slot->deadline != 0 && lc->now > slot->deadline ? &overdue_past : &overdue_lost;
+}
+
 /* The worker will not answer: queue the request for another worker, or notify its client, and free
  * the slot. Does nothing while the client cannot be notified. */
 static void overdue_give_up(struct lcore *lc, struct link *link, uint32_t number)
 {
-	const struct slot *slot = &link->slot[number];
-	const struct client_path *path = &link->client_path[number];
-	struct flow *flow;
+	const struct overdue_end *end = overdue_lost_or_late(lc, &link->slot[number]);
 
-	if (!replay_slot(lc, link, number, true)) {
-		flow = conntrack_flow_get(lc->ct, slot->flow);
-		if (!overdue_can_notify(lc, flow, path))
+	if (end != &overdue_lost || !replay_slot(lc, link, number, true)) {
+		if (!overdue_tell(lc, link, number, end))
 			return;
-		lc->stats.drop[LB_DROP_WORKER_LOST]++;
-		lc->service[slot->service].stats.drops++;
-		if (flow != NULL) {
-			edge_note_worker(lc, flow, slot);
-			egress_notice(lc, flow, path, LB_NOTICE_WORKER_LOST, slot->tag);
-		}
 		replay_forget(lc, link, number);
 	}
 	link_slot_free(link, number);

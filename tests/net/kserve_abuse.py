@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Clients of KServe's protocol, by HTTP/1.1 and by gRPC, that want to harm others, and one that does not.
 
-    kserve_abuse.py VIP PORT INNOCENT ATTACKER...                       a command per line, an answer per line; see COMMANDS
+    kserve_abuse.py VIP PORT INNOCENT ATTACKER...                       a command per line, an answer per line
     kserve_abuse.py --loop ATTACK VIP PORT INNOCENT ATTACKER...         an attack again and again until SIGTERM; says how often
 
 INNOCENT and the ATTACKERs are addresses of this machine. The model `echo` has one input of UINT8, and returns it."""
@@ -13,6 +13,8 @@ import socket
 import struct
 import sys
 import time
+
+import told
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "grpc"))
 from frames import CONTINUATION, DATA, GOAWAY, HEADERS, PING, PREFACE, RST, SETTINGS, WINDOW, field, frame, head  # noqa: E402
@@ -25,17 +27,11 @@ attacking = []
 
 
 def connect(address):
-    s = socket.socket()
-    s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    s.bind((address, 0))
-    s.settimeout(20)
-    s.connect((vip, int(port)))
-    return s
+    return told.connect(address, (vip, int(port)))
 
 
 def attacker(number=0, sends=b""):
-    s = connect(ATTACKERS[number % len(ATTACKERS)])
-    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    s = told.connect(ATTACKERS[number % len(ATTACKERS)], (vip, int(port)), resets=True)
     attacking.append(s)
     if sends:
         s.sendall(sends)
@@ -441,26 +437,19 @@ def leave():
     return "left"
 
 
-COMMANDS = {f.__name__: f for f in (innocent, fresh, heads, malformed, json, answers, small, shut, messages, flood, some, frames, calls, sessions, leave)}
-
-
-def say(line):
-    command, *arguments = line.split()
-    try:
-        return COMMANDS[command](*arguments)
-    except (OSError, EOFError, ValueError) as e:
-        return f"{command}: {type(e).__name__} {e}"
+ATTACKS = (fresh, heads, malformed, json, answers, small, shut, messages, flood, some, frames, calls, sessions, leave)
 
 
 def again():
     """The attack, again and again."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+    commands = {f.__name__: f for f in ATTACKS}
     times, failed = 0, 0
     print("ready", flush=True)
     try:
         while True:
             for line in loop.split(","):
-                answer = say(line)
+                answer = told.do(commands, line)
                 failed += ":" in answer
             times += 1
             time.sleep(float(os.environ.get("PAUSE_S", "0")))
@@ -472,5 +461,4 @@ def again():
 if loop:
     again()
 old = Http(INNOCENT), Grpc(INNOCENT)
-for line in sys.stdin:
-    print(say(line), flush=True)
+told.listen(innocent, *ATTACKS)

@@ -24,14 +24,8 @@ start_agent 1 echo --model-args max_request=65536
 wait_for "w1 to be active" worker_is w1 active
 
 # shellcheck disable=SC2086
-coproc abuse { exec ip netns exec "$tag-client" /usr/bin/python3 "$here/kserve_abuse.py" "$vip" 8500 10.200.0.3 $attackers 2>"$dir/abuse.log"; }
-to=${abuse[1]} from=${abuse[0]}
+tell_client kserve_abuse.py "$vip" 8500 10.200.0.3 $attackers
 
-# tell COMMAND...: its answer is in $answer
-tell() {
-    echo "$*" >&"$to"
-    read -r answer <&"$from" || fail "the client has ended: $(cat "$dir/abuse.log")"
-}
 # attack ANSWER COMMAND...
 attack() {
     local expected=$1

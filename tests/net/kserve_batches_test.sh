@@ -41,7 +41,7 @@ before=$(requests)
 step sequences
 expect "workers that many sequences used" "$(jq -n --argjson a "$before" --argjson b "$(requests)" \
     '[range($a | length) | select($a[.] != $b[.])] | length')" -eq 2
-# A worker that does not answer for now: time runs out for all rows.
+# Workers that do not answer for now: time runs out for all rows, and then their queue pairs are given up.
 kill -STOP "$pid_w1" "$pid_w2"
 step late
 kill -CONT "$pid_w1" "$pid_w2"

@@ -12,12 +12,15 @@ command -v curl >/dev/null || skip "no curl"
 topology_up "story$$" 5
 kserve="protocol: tcp, framing: kserve, address: $vip, port: 8501"
 sizes="max_request: 64KiB, max_reply: 64KiB"
+# A halted worker stays one, however long its clients take: where it is lost before a request's time is over the answer is 503.
 topology_config "
   - {name: types, model: types, $kserve, $sizes}
   - {name: typed, model: typed, $kserve, $sizes}
   - {name: words, model: words, $kserve, $sizes}
   - {name: echo, model: echo, request_timeout_ms: 2500, $kserve, $sizes}
-  - {name: digits, model: mlp, $kserve, max_request: 72, max_reply: 52}"
+  - {name: digits, model: mlp, $kserve, max_request: 72, max_reply: 52}" "
+workers: {timeout_ms: 600000, suspect_ms: 0}
+fabric: {ack_timeout: 21}"
 start_lb
 /usr/bin/python3 -m grpc_tools.protoc -I "$root/tests/net/grpc" --python_out="$dir" inference.proto || fail "protoc"
 

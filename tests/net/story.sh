@@ -53,6 +53,19 @@ expect() {
     fi
 }
 
+# tell_client SCRIPT ARGUMENT...: starts a client of tests/net/told.py, which tell() speaks to.
+tell_client() {
+    told_log=$dir/${1%.py}.log
+    coproc told { exec ip netns exec "$tag-client" /usr/bin/python3 "$here/$1" "${@:2}" 2>"$told_log"; }
+    told_to=${told[1]} told_from=${told[0]}
+}
+
+# tell COMMAND...: its answer is in $answer
+tell() {
+    echo "$*" >&"$told_to"
+    read -r answer <&"$told_from" || fail "the client has ended: $(cat "$told_log")"
+}
+
 # delays: how long each thread of the processes that start made was ready to run and had no CPU, in us,
 # a line "thread us" each; and what the hypervisor took from this machine.
 delays() {

@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Clients that use up what one client may have, and one that does nothing of the kind: tcp_budgets.py VIP.
 
-Reads a command per line and answers each with a line; see COMMANDS. Clients have addresses of their own."""
+Reads a command per line and answers each with a line. Clients have addresses of their own."""
 import select
 import socket
 import struct
 import sys
 import time
+
+import told
 
 vip = sys.argv[1]
 PORT, UDP_PORT = 8500, 8501
@@ -17,18 +19,11 @@ attacking = []
 
 
 def connect(address):
-    s = socket.socket()
-    s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    s.bind((address, 0))
-    s.settimeout(20)
-    s.connect((vip, PORT))
-    return s
+    return told.connect(address, (vip, PORT))
 
 
 def attacker(number=0):
-    s = connect(ATTACKERS[number])
-    # When it leaves, its connections are reset at once.
-    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    s = told.connect(ATTACKERS[number], (vip, PORT), resets=True)
     attacking.append(s)
     return s
 
@@ -152,11 +147,5 @@ def leave():
     return "left"
 
 
-COMMANDS = {f.__name__: f for f in (innocent, fresh, connections, halves, statuses, pipeline, flows, leave)}
 old = connect(INNOCENT)
-for line in sys.stdin:
-    command, *arguments = line.split()
-    try:
-        print(COMMANDS[command](*arguments), flush=True)
-    except (OSError, EOFError, ValueError) as e:
-        print(f"{command}: {e}", flush=True)
+told.listen(innocent, fresh, connections, halves, statuses, pipeline, flows, leave)

@@ -21,14 +21,7 @@ reclaim_after_ms: 60000"
 start_lb
 start_agents 1 echo --model-args max_request=65536,batch_us=1000,sleep=1 --max-batch 1
 
-coproc budgets { exec ip netns exec "$tag-client" /usr/bin/python3 "$here/tcp_budgets.py" "$vip" 2>"$dir/budgets.log"; }
-to=${budgets[1]} from=${budgets[0]}
-
-# tell COMMAND...: its answer is in $answer
-tell() {
-    echo "$*" >&"$to"
-    read -r answer <&"$from" || fail "the client has ended: $(cat "$dir/budgets.log")"
-}
+tell_client tcp_budgets.py "$vip"
 
 # attack COMMAND...: with all that it needs
 attack() {
@@ -148,13 +141,13 @@ for what in drip:tcp_slow:100 read:tcp_reader:1000; do
     attacked "strangers that $how"
 done
 
-echo pipeline 500 >&"$to"
+echo pipeline 500 >&"$told_to"
 most=0
-until read -r -t 0 <&"$from"; do
+until read -r -t 0 <&"$told_from"; do
     now=$(counter requests)
     most=$((now > most ? now : most))
 done
-read -r answer <&"$from"
+read -r answer <&"$told_from"
 expect "many requests at once" "$answer" = right
 expect "requests of which no answer had begun" "$most" -ge 8
 expect "requests, with one of the other client" "$most" -le 9

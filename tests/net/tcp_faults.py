@@ -5,12 +5,15 @@
 Reads a command per line and answers each with a line: half NAME PORT, rest NAME, small NAME, next NAME;
 open NAME PORT; two NAME PORT, both NAME."""
 import fcntl
+import functools
 import random
 import socket
 import struct
 import sys
 import termios
 import time
+
+import told
 
 SIZE = 1 << 20
 HUGE = 8 << 20
@@ -86,12 +89,11 @@ class Connection:
         return "no reset"
 
 
-for line in sys.stdin:
-    command, name, *port = line.split()
+def order(command, name, port=None):
     if port:
         # A reader that is slow has little room.
-        connections[name] = Connection(int(port[0]), 65536 if command == "two" else 0)
-    try:
-        print(getattr(connections[name], command)(), flush=True)
-    except OSError as e:
-        print(f"{command}: {e}", flush=True)
+        connections[name] = Connection(int(port), 65536 if command == "two" else 0)
+    return getattr(connections[name], command)()
+
+
+told.listen(**{command: functools.partial(order, command) for command in ("half", "rest", "small", "next", "open", "two", "both")})

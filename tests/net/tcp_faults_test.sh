@@ -21,14 +21,7 @@ topology_config "$(services)"
 start_lb
 start_agents 1 "${model[@]}"
 
-coproc client_of_faults { exec ip netns exec "$tag-client" /usr/bin/python3 "$here/tcp_faults.py" "$vip" 2>"$dir/faults.log"; }
-to=${client_of_faults[1]} from=${client_of_faults[0]}
-
-# tell COMMAND...: its answer is in $answer
-tell() {
-    echo "$*" >&"$to"
-    read -r answer <&"$from" || fail "the client has ended: $(cat "$dir/faults.log")"
-}
+tell_client tcp_faults.py "$vip"
 
 tell half plain 8500
 expect "the first half" "$answer" = half
@@ -165,6 +158,6 @@ expect "replies, the second to a request that was kept" "$answer" = "right, righ
 expect "requests of w2" "$(worker w2 requests)" -eq 2
 tell small whole
 expect "the next one of that connection" "$answer" = right
-eval "exec $to>&-"
+eval "exec $told_to>&-"
 echo "$(figure asked refused) of 500 requests ended with a notice while workers died, $(figure asked_kept refused) of 500 that are kept"
 echo "a load balancer that had got the address reset after $moved_ms ms"

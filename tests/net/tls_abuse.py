@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Clients of services with TLS and framing length that want to harm others, and one that does not.
 
-    tls_abuse.py VIP PORT OTHER-PORT CA INNOCENT ATTACKER       a command per line, an answer per line; see COMMANDS
+    tls_abuse.py VIP PORT OTHER-PORT CA INNOCENT ATTACKER       a command per line, an answer per line
 
 PORT is attacked, OTHER-PORT is another tenant's. INNOCENT and ATTACKER are addresses of this machine. The worker echoes."""
 import os
@@ -10,6 +10,8 @@ import socket
 import struct
 import sys
 import threading
+
+import told
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "tls"))
 import early as openssl  # noqa: E402
@@ -254,7 +256,7 @@ def split_hello():
 
 def endless_hello():
     """A ClientHello that says it has 16 MiB, in records of a byte."""
-    s = records.connect(ATTACKER, A)
+    s = told.connect(ATTACKER, A)
     try:
         s.sendall(b"\x16\3\1\0\4\1\xff\xff\xff" + b"\x16\3\1\0\1\0" * 60000)
     except ConnectionError:
@@ -285,13 +287,13 @@ def attacker_of(made, to, session=None):
 
 def early():
     """Early data is refused, and requests in it are none, also when they come again."""
-    c = openssl.Client(records.connect(ATTACKER, A))
+    c = openssl.Client(told.connect(ATTACKER, A))
     c.connect()
     c.write(request(b"abc"))
     reply(c, b"abc")
     session = c.session(16384)
     c.close()
-    c = openssl.Client(records.connect(ATTACKER, A), session)
+    c = openssl.Client(told.connect(ATTACKER, A), session)
     flight = c.early(request(b"early"))
     c.s.sendall(flight)
     c.connect()
@@ -301,7 +303,7 @@ def early():
     reply(c, b"late")
     c.close()
     for more in (b"", b"\x17\3\3\x40\0" + bytes(16384), (b"\x17\3\3\x10\0" + bytes(4096)) * 50):
-        s = records.connect(ATTACKER, A)
+        s = told.connect(ATTACKER, A)
         try:
             s.sendall(flight + more)
             s.shutdown(socket.SHUT_WR)
@@ -340,12 +342,6 @@ def end_storm():
 
 
 calm, threads = threading.Event(), []
-COMMANDS = {f.__name__: f for f in (innocent, fresh, leave, empty, warnings, updates, slow_updates, single_bytes, oversized,
-                                    renegotiate, goodbyes, cuts, split_hello, endless_hello, tickets, early, storm, is_storm, end_storm)}
 old = Innocent()
-for line in sys.stdin:
-    name, *words = line.split()
-    try:
-        print(COMMANDS[name](*words), flush=True)
-    except (OSError, ValueError, EOFError) as error:
-        print(f"{type(error).__name__}: {error}", flush=True)
+told.listen(innocent, fresh, leave, empty, warnings, updates, slow_updates, single_bytes, oversized, renegotiate, goodbyes, cuts,
+            split_hello, endless_hello, tickets, early, storm, is_storm, end_storm)

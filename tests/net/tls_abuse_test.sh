@@ -25,14 +25,8 @@ new_flows_per_source: 100000"
 start_lb
 start_agents 1 echo --model-args max_request=65536
 
-coproc abuse { exec ip netns exec "$tag-client" /usr/bin/python3 "$here/tls_abuse.py" "$vip" 8501 8502 "$dir/ca.pem" 10.200.0.3 10.200.0.11 2>"$dir/abuse.log"; }
-to=${abuse[1]} from=${abuse[0]}
+tell_client tls_abuse.py "$vip" 8501 8502 "$dir/ca.pem" 10.200.0.3 10.200.0.11
 
-# tell COMMAND...: its answer is in $answer
-tell() {
-    echo "$*" >&"$to"
-    read -r answer <&"$from" || fail "the client has ended: $(cat "$dir/abuse.log")"
-}
 # stats: what was counted of TLS, and requests
 stats() {
     cli --json stats | jq -c '[.lcores[] | .tcp.tls + {requests: .requests}] | .[0]'

@@ -180,7 +180,7 @@ static void *run(void *context)
 			take(p, job);
 		tls_line_housekeeping(p->line);
 		sleeper_prepare(&p->sleeper);
-		if (tls_line_is_empty(p->line) && p->away > 0)
+		if (tls_line_back(p->line) == 0 && p->away > 0)
 			sleeper_wait(&p->sleeper, 1000000000);
 		else
 			sleeper_cancel(&p->sleeper);

@@ -333,6 +333,38 @@ Test(tcp_rows, abort_sends_a_reset)
 	nothing();
 }
 
+Test(tcp_rows, nothing_follows_a_reset)
+{
+	row_open();
+	in(".", 1, 1, 10);
+	tcp_acknowledge(&c); /* one is owed */
+	tcp_abort(&c);
+	goes("R.", 1, 11, 0);
+	nothing();
+}
+
+Test(tcp_rows, a_reset_of_the_client_gets_no_answer)
+{
+	row_open();
+	in(".", 1, 1, 10);
+	tcp_acknowledge(&c);
+	tcp_abort(&c); /* ours has not left */
+	in("R.", 11, 1, 0);
+	cr_expect(got.reset);
+	nothing();
+}
+
+Test(tcp_rows, bytes_behind_the_client_s_reset_are_not_taken)
+{
+	row_open();
+	in("R.", 1, 1, 0);
+	cr_expect(got.reset);
+	in(".", 1, 1, 10);
+	cr_expect_eq(got.refusal, TCP_REFUSAL_ENDED);
+	cr_expect_eq(got.n_new, 0);
+	nothing();
+}
+
 Test(tcp_rows, segments_to_nobody)
 {
 	struct tcp_header h = row_header(".", 100, 200, 5), reset;

@@ -192,6 +192,46 @@ WALK(replies_of_a_worker_that_was_removed_reach_nobody)
 	walk_destroy(w);
 }
 
+/* Both ends of a request are found in one turn, as of an lcore that others kept from its CPU. */
+WALK(a_request_whose_time_was_over_before_its_worker_was_lost_is_late)
+{
+#define LIMITED(more) WALK_SERVICE("echo", 8000, "echo", ", request_timeout_ms: 300" more)
+	static const struct {
+		const char *services;
+		uint32_t ms;
+		uint8_t notice;
+		enum lb_drop drop;
+	} rows[] = {
+		{LIMITED(""), 200, LB_NOTICE_WORKER_LOST, LB_DROP_WORKER_LOST},
+		{LIMITED(""), 301, LB_NOTICE_TIMEOUT, LB_DROP_REQUEST_TIMEOUT},
+		{LIMITED(", replay: 1"), 301, LB_NOTICE_TIMEOUT, LB_DROP_REQUEST_TIMEOUT},
+		{LIMITED(", deadline_ms: 250"), 200, LB_NOTICE_WORKER_LOST, LB_DROP_WORKER_LOST},
+		{LIMITED(", deadline_ms: 100"), 200, LB_NOTICE_DEADLINE, LB_DROP_DEADLINE},
+		{LIMITED(", deadline_ms: 100, replay: 1"), 200, LB_NOTICE_DEADLINE,
+		 LB_DROP_DEADLINE},
+	};
+
+	for (size_t i = 0; i < RTE_DIM(rows); i++) {
+		struct walk *w = walk_create(&(struct walk_params){.services = rows[i].services});
+		struct walk_worker *v = walk_worker(w, NULL), *other;
+
+		walk_context("row %zu", i);
+		v->answers = false;
+		walk_send(w, 0, &ask);
+		walk_settle(w);
+		other = walk_worker(w, NULL);
+		walk_expect_eq(v->n_requests, 1);
+		walk_jump(w, rows[i].ms);
+		v->gone = true;
+		lb_worker_remove(w->lb, walk_worker_of(v), "it leaves");
+		walk_pass(w, 3);
+		walk_expect_notice(w, 0, &ask, rows[i].notice);
+		walk_expect_drops(w, {rows[i].drop, 1});
+		walk_expect_eq(other->n_requests, 0);
+		walk_destroy(w);
+	}
+}
+
 WALK(a_worker_that_acknowledges_nothing_is_given_up)
 {
 	struct walk *w = walk_create(&(struct walk_params){.more = "fabric: {ack_timeout: 8, "

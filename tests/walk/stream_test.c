@@ -2436,6 +2436,40 @@ static struct walk *begin_long_replies(struct raw *r, unsigned int n)
 	return w;
 }
 
+/* Replies of many go on, two in a turn: what a client sends meanwhile is acknowledged at once, and
+ * it is offered as much again. */
+WALK(acknowledgements_do_not_wait_behind_long_replies)
+{
+	struct raw r[LONG_REPLIES + 1], *last = &r[LONG_REPLIES - 1];
+	struct walk *w = begin_long_replies(r, LONG_REPLIES);
+	const struct edge *e = w->lb->lcore[0]->edge;
+	uint8_t payload[PACKET_MAX];
+	unsigned int waiting = 0, acks = 0;
+	struct edge_connection *c;
+	uint32_t acked = 0;
+	struct tcp_header h;
+
+	for (unsigned int i = 0; i < LONG_REPLIES; i++)
+		raw_put(&r[i], TCP_BIT_ACK, NULL, 0);
+	walk_turn(w);
+	take_long(w, r);
+	STAILQ_FOREACH (c, &e->due_more, due)
+		waiting++;
+	walk_expect(waiting > 12, "%u wait", waiting);
+	raw_part(last, 10000, 0, 2000);
+	while (raw_take(last, &h, payload)) {
+		walk_expect_eq(h.length, 0);
+		acked = h.ack;
+		acks++;
+	}
+	/* One for each turn: both bring bytes of a request whose reply is far away. */
+	walk_expect_eq(acks, 2);
+	walk_expect_eq(acked, last->seq);
+	edge_reset(w->lb->lcore[0], EDGE_ALL_SERVICES);
+	walk_pass(w, 20);
+	walk_destroy(w);
+}
+
 static struct edge_connection *connection_of(const struct walk *w, const struct raw *r)
 {
 	struct edge *e = w->lb->lcore[0]->edge;
@@ -2448,8 +2482,8 @@ static struct edge_connection *connection_of(const struct walk *w, const struct 
 	return NULL;
 }
 
-/* It owes an acknowledgement, too, and a connection has two segments then: its reset and that. It
- * is gone, and has no part in later turns. */
+/* It owes an acknowledgement, too, which does not follow its reset. It is gone, and has no part in
+ * later turns. */
 WALK(a_connection_that_is_reset_behind_long_replies_is_gone)
 {
 	struct raw r[LONG_REPLIES + 1];

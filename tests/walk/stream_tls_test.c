@@ -21,12 +21,14 @@ static uint8_t random_bytes[REQUEST_MAX];
 static struct secure_fixture files;
 static struct secure_party party;
 
-static struct walk *create_walk(const char *more)
+static struct walk *create_walk_of(uint32_t mb, const char *more)
 {
-	static const struct walk_worker_params roomy = {
-		.max_request = REQUEST_MAX, .max_reply = REQUEST_MAX, .room = 4 * REQUEST_MAX};
+	const struct walk_worker_params roomy = {.max_request = REQUEST_MAX,
+						 .max_reply = REQUEST_MAX,
+						 .room = mb * 32768,
+						 .slots = 128};
 	static char services[1024], tcp[256];
-	struct walk_params params = {.services = services, .more = tcp};
+	struct walk_params params = {.services = services, .more = tcp, .packets = mb * 256};
 	struct walk *w;
 
 	secure_fixture_start(&files);
@@ -36,13 +38,18 @@ static struct walk *create_walk(const char *more)
 		 ", port: 8000, model: echo, max_request: 64KiB, max_reply: 64KiB, tls: "
 		 "{certificate: %s, key: %s}}\n",
 		 party.certificate_path, party.key_path);
-	snprintf(tcp, sizeof(tcp), "tcp: {connections: 1024, buffer_mb: 8%s}\n", more);
+	snprintf(tcp, sizeof(tcp), "tcp: {connections: 1024, buffer_mb: %u%s}\n", mb, more);
 	w = walk_create(&params);
 	walk_worker(w, &roomy);
 	srandom(7);
 	for (size_t i = 0; i < sizeof(random_bytes); i++)
 		random_bytes[i] = (uint8_t)random();
 	return w;
+}
+
+static struct walk *create_walk(const char *more)
+{
+	return create_walk_of(8, more);
 }
 
 static struct tls_counters *counters_of(const struct walk *w)
@@ -613,6 +620,107 @@ WALK(records_that_come_in_each_turn_leave_time_to_read_for_others)
 		peer_forget(p[i]);
 	}
 	tls_session_free(its);
+	peer_forget(last);
+	destroy_walk(w);
+}
+
+/* --- turns by client -----------------------------------------------------------------------------
+ */
+
+static const char other[] = "192.0.2.99";
+
+#define FLOODERS 100u
+#define AT_ONCE  24u /* of them send in a turn, */
+#define RECORDS  10u /* so many records of a byte: more than a turn has time for */
+
+/* The next of them send some records of a byte. */
+static void flood_some(struct peer **p, struct tls_session **forger, unsigned int *next)
+{
+	for (unsigned int i = 0; i < AT_ONCE; i++, *next = (*next + 1) % FLOODERS) {
+		uint8_t records[RECORDS * 32];
+		uint32_t n = 0;
+
+		for (unsigned int k = 0; k < RECORDS; k++)
+			n += tls_write_small(forger[*next], TLS_DATA, random_bytes, 1, records + n);
+		http_put(p[*next]->tcp, records, n);
+	}
+}
+
+/* A client has many connections with records that wait, and sends more in each turn: another one's
+ * request waits for a turn of its client, and not for one of each of these. */
+WALK(connections_with_records_that_wait_delay_their_client)
+{
+	static const uint8_t large[] = {0, 64, 0, 0};
+	struct walk *w = create_walk(", client_percent: 100");
+	struct peer *p[FLOODERS], *last = peer_meet_from(w, other, 1999);
+	struct tls_session *forger[FLOODERS], *its = peer_forger(w, last);
+	uint8_t request[24], record[64];
+	unsigned int next = 0, turns;
+	uint32_t n, before;
+
+	for (unsigned int i = 0; i < FLOODERS; i++) {
+		p[i] = peer_meet(w, 2000 + i, TLS1_3_VERSION);
+		forger[i] = peer_forger(w, p[i]);
+		n = tls_write_small(forger[i], TLS_DATA, large, sizeof(large), record);
+		http_put(p[i]->tcp, record, n);
+		walk_turn(w);
+	}
+	for (turns = 0; turns < 5; turns++) {
+		flood_some(p, forger, &next);
+		walk_turn(w);
+	}
+	n = tls_write_small(its, TLS_DATA, request, write_request(request, 20), record);
+	before = last->tcp->n;
+	for (turns = 0; last->tcp->n == before && turns < 200; turns++) {
+		flood_some(p, forger, &next);
+		if (turns == 0)
+			http_put(last->tcp, record, n);
+		walk_turn(w);
+		http_take_all(last->tcp);
+	}
+	walk_expect(turns <= 6, "it waited for %u turns", turns);
+	for (unsigned int i = 0; i < FLOODERS; i++) {
+		tls_session_free(forger[i]);
+		peer_forget(p[i]);
+	}
+	tls_session_free(its);
+	peer_forget(last);
+	destroy_walk(w);
+}
+
+#define READERS 60u
+
+/* The same of replies that wait to be encrypted. */
+WALK(connections_with_replies_that_wait_delay_their_client)
+{
+	struct walk *w = create_walk_of(64, ", client_percent: 100");
+	struct peer *p[READERS], *last = peer_meet_from(w, other, 1999);
+	struct walk_worker *v = w->worker[0];
+	unsigned int turns;
+	uint32_t before;
+
+	v->answers = false;
+	for (unsigned int i = 0; i < READERS; i++) {
+		p[i] = peer_meet(w, 2000 + i, TLS1_3_VERSION);
+		ask(p[i], 15000);
+		peer_say(p[i]);
+		http_wait(p[i]->tcp);
+	}
+	walk_expect_eq(v->n_requests, READERS);
+	walk_answer_all(v);
+	while (walk_stats(w).replies < READERS)
+		walk_turn(w);
+	v->answers = true;
+	ask(last, 100);
+	peer_put(last);
+	before = last->tcp->n;
+	for (turns = 0; last->tcp->n == before && turns < 100; turns++) {
+		walk_turn(w);
+		http_take_all(last->tcp);
+	}
+	walk_expect(turns <= 6, "it waited for %u turns", turns);
+	for (unsigned int i = 0; i < READERS; i++)
+		peer_forget(p[i]);
 	peer_forget(last);
 	destroy_walk(w);
 }

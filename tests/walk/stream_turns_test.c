@@ -168,3 +168,76 @@ WALK(a_batch_that_waits_for_a_whole_turn_and_ends_leaves_nothing_to_do)
 	http_forget(c);
 	walk_destroy(w);
 }
+
+#define OTHERS  64u
+#define AT_ONCE 8u /* of them send in a turn: less than a turn has time for */
+
+static const char small[] =
+	"GET /v2/models/echo HTTP/1.1\r\nHost: h\r\nAccept: text/plain, application/json;q=0.9\r\n"
+	"User-Agent: one that says much of itself, for nothing\r\n\r\n";
+
+enum flood { OF_HEADS, OF_BATCHES, OF_BOTH };
+
+/* One of the others sends in a turn as far as its window goes. */
+static void flood_turn(struct http_client *c, bool heads, const char *batch, uint32_t n)
+{
+	int32_t room = (int32_t)(c->offered - c->seq);
+
+	http_acknowledge(c);
+	c->n = 0;
+	if (heads && room > (int32_t)sizeof(small))
+		http_put(c, small, sizeof(small) - 1);
+	else if (!heads && room > (int32_t)n)
+		for (uint32_t at = 0; at < n; at += 1000)
+			http_put(c, batch + at, RTE_MIN(n - at, 1000u));
+}
+
+/* The turns after which a batch is answered while other clients, some in each turn, keep the lcore
+ * busy with text to read, or with batches as large and their replies. */
+static unsigned int turns_of_a_batch(enum flood flood)
+{
+	static char text[8000], source[OTHERS][16];
+	uint32_t n = write_http(text, IN_JSON, ROWS), next = 0;
+	struct walk *w = walk_create(&of_bytes);
+	struct http_client *c = http_dial(w, 3000), *others[OTHERS];
+	unsigned int turns;
+
+	bytes_worker(w);
+	for (unsigned int i = 0; i < OTHERS; i++) {
+		sprintf(source[i], "198.51.101.%u", 1 + i);
+		others[i] = http_dial_from(w, source[i], 3001 + i);
+	}
+	for (turns = 0; c->n == 0 && turns < 1000; turns++) {
+		uint32_t at = turns < 20 ? n : (turns - 20) * 1000;
+
+		/* Only a few have batches: these take many turns each. */
+		for (unsigned int i = 0; flood != OF_BATCHES && i < AT_ONCE; i++, next++)
+			flood_turn(others[AT_ONCE + next % (OTHERS - AT_ONCE)], true, NULL, 0);
+		for (unsigned int i = 0; flood != OF_HEADS && i < AT_ONCE; i++)
+			flood_turn(others[i], false, text, n);
+		if (at < n)
+			http_put(c, text + at, RTE_MIN(n - at, 1000u));
+		walk_turn(w);
+		walk_jump_us(w, 50);
+		http_take_all(c);
+	}
+	walk_expect(strstr(c->got, "HTTP/1.1 200 OK") == c->got, "%s", c->got);
+	for (unsigned int i = 0; i < OTHERS; i++)
+		http_abort(others[i]);
+	http_abort(c);
+	walk_settle(w);
+	walk_destroy(w);
+	return turns - 20;
+}
+
+/* It wants most of a turn, and is not put off for ever. */
+WALK(a_large_batch_has_its_turn_beside_clients_that_keep_the_lcore_busy)
+{
+	static const unsigned int most[] = {[OF_HEADS] = 100, [OF_BATCHES] = 120, [OF_BOTH] = 200};
+
+	for (enum flood flood = OF_HEADS; flood <= OF_BOTH; flood++) {
+		unsigned int turns = turns_of_a_batch(flood);
+
+		walk_expect(turns <= most[flood], "flood %d: it took %u turns", flood, turns);
+	}
+}

@@ -2,7 +2,7 @@
 /*
  * The same over TLS: what clients of the other kinds send, in records of some length, also by
  * several connections. Behind a hole, what came is read at once when it is filled. Handshakes are
- * made before, and not measured.
+ * made before, and not measured, but for the kinds that make some.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +30,11 @@ struct way {
 	uint32_t clients; /* with that */
 	bool hole;        /* all segments but the first of what the window takes come first */
 	bool beside;      /* another client uploads a long body, behind holes */
+	bool v12;         /* it is TLS 1.2, and records are OpenSSL's */
+	void (*run)(struct walk *w); /* NULL: as these say */
 };
+
+static void run_handshakes(struct walk *w);
 
 static const struct way ways[] = {
 	{"TLS, JSON of 1 MiB", "JSON of 1 MiB: UINT8", AES, 16384, 0, 1, true, false},
@@ -47,6 +51,14 @@ static const struct way ways[] = {
 	{"TLS, ChaCha20: records of a byte", "requests of 25 bytes", CHACHA, 1, 0, 1, true, false},
 	{"TLS, ChaCha20: records of 16 KiB", "BYTES, one element in binary", CHACHA, 16384, 0, 3,
 	 true, true},
+	{"TLS 1.2: records of 16 KiB", "BYTES, one element in binary", NULL, 16384, 0, 3, true,
+	 true, true},
+	{"TLS 1.2: records of a byte", "requests of 25 bytes", NULL, 1, 0, 1, true, false, true},
+	{.name = "TLS, handshakes", .of = "requests of 25 bytes", .run = run_handshakes},
+	{.name = "TLS 1.2: handshakes",
+	 .of = "requests of 25 bytes",
+	 .v12 = true,
+	 .run = run_handshakes},
 	{"TLS, ChaCha20: batches of BYTES", "BYTES, 256 rows of 4 empty ones by gRPC", CHACHA,
 	 16384, 0, 2, true, true},
 };
@@ -82,16 +94,35 @@ static uint32_t write_records(struct tls_session *forger, const uint8_t *bytes, 
 	return size;
 }
 
+/* The same by OpenSSL, for the version whose keys the forger does not have. */
+static uint32_t write_by_openssl(struct peer *p, const uint8_t *bytes, uint32_t n, uint8_t *to)
+{
+	uint32_t size = 0;
+
+	for (uint32_t at = 0, part; at < n; at += part) {
+		part = RTE_MIN(way->record, n - at);
+		walk_need(SSL_write(p->tls.ssl, bytes + at, (int)part) == (int)part);
+		size += tls_client_take(&p->tls, to + size, RECORDS_MAX - size);
+	}
+	return size;
+}
+
 static void add_sender(struct walk *w, const void *bytes, uint32_t n, bool hole)
 {
 	struct sender *s = &sender[n_senders];
+	uint16_t port = 3000 + n_senders;
 	struct tls_session *forger;
 
 	walk_need(n_senders < CLIENTS_MAX);
-	*s = (struct sender){.peer = peer_meet_with(w, 3000 + n_senders, way->suites),
+	*s = (struct sender){.peer = way->v12 ? peer_meet(w, port, TLS1_2_VERSION)
+					      : peer_meet_with(w, port, way->suites),
 			     .records = malloc(RECORDS_MAX),
 			     .hole = hole};
 	n_senders++;
+	if (way->v12) {
+		s->n = write_by_openssl(s->peer, bytes, n, s->records);
+		return;
+	}
 	forger = peer_forger(w, s->peer);
 	s->n = write_records(forger, bytes, n, s->records);
 	tls_session_free(forger);
@@ -202,6 +233,47 @@ static void run(struct walk *w)
 	}
 }
 
+/* --- handshakes ----------------------------------------------------------------------------------
+ */
+
+#define HANDSHAKES 32u /* of one client, at once */
+
+/* All that they have to say comes in one turn, and the helper's answers to all of it in the next
+ * ones. Its own work is not the lcore's. */
+static void exchange(struct walk *w, struct peer **p)
+{
+	for (unsigned int i = 0; i < HANDSHAKES; i++) {
+		SSL_do_handshake(p[i]->tls.ssl);
+		peer_put(p[i]);
+	}
+	text_turn(w);
+	peer_await_jobs(w);
+	text_turn_all(w);
+	http_take_all(p[0]->tcp);
+	for (unsigned int i = 0; i < HANDSHAKES; i++) {
+		peer_feed(p[i]);
+		http_acknowledge(p[i]->tcp);
+	}
+	text_turn_all(w);
+}
+
+static void run_handshakes(struct walk *w)
+{
+	const struct tls_counters *n = &peer_edge(w)->tls->counters;
+	int version = way->v12 ? TLS1_2_VERSION : TLS1_3_VERSION;
+	struct peer *p[HANDSHAKES];
+
+	for (unsigned int i = 0; i < HANDSHAKES; i++)
+		p[i] = peer_dial(w, 3000 + i, version);
+	exchange(w, p);
+	exchange(w, p);
+	for (unsigned int i = 0; i < HANDSHAKES; i++)
+		walk_need(SSL_do_handshake(p[i]->tls.ssl) == 1, "handshake %u", i);
+	walk_expect_eq(n->opened_12 + n->opened_13, HANDSHAKES);
+	for (unsigned int i = 0; i < HANDSHAKES; i++)
+		peer_forget(p[i]);
+}
+
 /* --- kinds -------------------------------------------------------------------------------------
  */
 
@@ -240,6 +312,6 @@ const struct text_kind *text_tls_next(void)
 	kind = *text_kind_find(way->of);
 	kind.name = way->name;
 	kind.params = add_certificate(kind.params);
-	kind.run = run;
+	kind.run = way->run != NULL ? way->run : run;
 	return &kind;
 }

@@ -12,22 +12,39 @@ struct edge *peer_edge(const struct walk *w)
 	return w->lb->lcore[0]->edge;
 }
 
+void peer_await_jobs(const struct walk *w)
+{
+	const struct edge_tls_room *room = peer_edge(w)->tls;
+
+	while (tls_line_back(room->line) < room->away)
+		sched_yield();
+}
+
 void peer_take_jobs(struct walk *w)
 {
 	struct edge_tls_room *room = peer_edge(w)->tls;
 
 	while (room->away > 0) {
-		while (tls_line_is_empty(room->line))
+		while (tls_line_back(room->line) == 0)
 			sched_yield();
 		walk_turn(w);
 	}
 }
 
-static void peer_feed(struct peer *p)
+void peer_feed(struct peer *p)
 {
 	http_take_all(p->tcp);
 	tls_client_give(&p->tls, (uint8_t *)p->tcp->got + p->fed, p->tcp->n - p->fed);
 	p->fed = p->tcp->n;
+}
+
+void peer_put(struct peer *p)
+{
+	uint8_t bytes[1400];
+	uint32_t n = tls_client_take(&p->tls, bytes, sizeof(bytes));
+
+	if (n > 0)
+		http_put(p->tcp, bytes, n);
 }
 
 void peer_settle(struct peer *p)
@@ -55,19 +72,20 @@ void peer_say(struct peer *p)
 	peer_say_cut(p, UINT32_MAX / 2);
 }
 
-static struct peer *peer_dial_with(struct walk *w, uint16_t port, int version, const char *suites)
+static struct peer *peer_dial_with(struct walk *w, const char *source, uint16_t port, int version,
+				   const char *suites)
 {
 	struct peer *p = calloc(1, sizeof(*p));
 
 	p->w = w;
-	p->tcp = http_dial(w, port);
+	p->tcp = http_dial_from(w, source, port);
 	tls_client_open(&p->tls, version, NULL, suites, NULL);
 	return p;
 }
 
 struct peer *peer_dial(struct walk *w, uint16_t port, int version)
 {
-	return peer_dial_with(w, port, version, NULL);
+	return peer_dial_with(w, NULL, port, version, NULL);
 }
 
 void peer_shake_hands(struct peer *p, uint32_t cut)
@@ -94,7 +112,12 @@ struct peer *peer_meet(struct walk *w, uint16_t port, int version)
 
 struct peer *peer_meet_with(struct walk *w, uint16_t port, const char *suites)
 {
-	return peer_open(peer_dial_with(w, port, TLS1_3_VERSION, suites));
+	return peer_open(peer_dial_with(w, NULL, port, TLS1_3_VERSION, suites));
+}
+
+struct peer *peer_meet_from(struct walk *w, const char *source, uint16_t port)
+{
+	return peer_open(peer_dial_with(w, source, port, TLS1_3_VERSION, NULL));
 }
 
 void peer_forget(struct peer *p)

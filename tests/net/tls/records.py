@@ -5,10 +5,11 @@ import ctypes
 import ctypes.util
 import hashlib
 import hmac
-import socket
 import ssl
 import struct
 import tempfile
+
+import told
 
 ALERT, HANDSHAKE, DATA = 21, 22, 23
 CLOSE_NOTIFY, USER_CANCELED, NO_RENEGOTIATION = 0, 90, 100
@@ -52,15 +53,6 @@ def prf(secret, seed, length):
     return out[:length]
 
 
-def connect(source, to):
-    s = socket.socket()
-    s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    s.bind((source, 0))
-    s.settimeout(20)
-    s.connect(to)
-    return s
-
-
 def context(ca, version=None):
     made = ssl.create_default_context(cafile=ca)
     if version:
@@ -84,7 +76,7 @@ class Client:
     """<sends>: what becomes of the bytes of the handshake."""
 
     def __init__(self, source, to, made, sends=None, session=None):
-        self.s = connect(source, to)
+        self.s = told.connect(source, to)
         self.into, self.out = ssl.MemoryBIO(), ssl.MemoryBIO()
         self.came = b""
         self.sends = sends or self.s.sendall
