@@ -81,7 +81,7 @@ start_lb
 agent
 met "before the load"
 load_start busy echo --to "$vip:8500" --sockets 64 --duration-s 3600 --rate 60000
-for kills in $(seq 15); do
+for kills in $(seq 8); do
     wait_for "requests" requests_above w1 1000
     kill -KILL "$pid_w1"
     stop "$pid_w1"
