@@ -17,7 +17,6 @@
 #include "common/wire_child.h"
 
 #define CHILDREN_MAX 2
-#define LINK_MS      10000
 
 static const char *role = "bench";
 /* This process's children; a child starts with none. */
@@ -110,7 +109,7 @@ void wire_wait_for_link(uint16_t port)
 {
 	struct rte_eth_link link = {0};
 
-	for (unsigned int ms = 0; ms < LINK_MS; ms++) {
+	for (unsigned int ms = 0; ms < WIRE_LINK_MS; ms++) {
 		if (rte_eth_link_get_nowait(port, &link) == 0 && link.link_status)
 			return;
 		poll(NULL, 0, 1);

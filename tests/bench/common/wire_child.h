@@ -29,6 +29,8 @@ void wire_child_let_go(const struct wire_child *c);
 /* Wait for its end, which was asked for. */
 void wire_child_end(const struct wire_child *c);
 
+/* ms in which a link must be there. */
+#define WIRE_LINK_MS 10000
 /* The driver sets a port up on a thread of its own; a queue that is used meanwhile breaks. */
 void wire_wait_for_link(uint16_t port);
 /* CPU time of a thread, from its clock. */

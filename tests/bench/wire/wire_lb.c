@@ -289,11 +289,23 @@ static void launch(struct balancer *b)
 	}
 }
 
+/* The daemon's control thread has memifs find each other. */
+static void wait_for_links(const struct balancer *b)
+{
+	for (unsigned int i = 0; i < 2; i++) {
+		for (unsigned int ms = 0; ms < WIRE_LINK_MS && !port_up(&b->lb->port[i]); ms++) {
+			lb_attend(b->lb);
+			poll(NULL, 0, 1);
+		}
+		if (!port_up(&b->lb->port[i]))
+			wire_die("port %u does not connect", i);
+	}
+}
+
 /* Joins as the daemon does: resolves the worker's address, waits for its loop's first heartbeat. */
 static void join(struct balancer *b)
 {
-	wire_wait_for_link(b->lb->port[0].id);
-	wire_wait_for_link(b->lb->port[1].id);
+	wait_for_links(b);
 	launch(b);
 	lb_worker_ready(b->lb, b->worker);
 	for (unsigned int i = 0;
