@@ -45,7 +45,8 @@ void edge_stream_cancel(struct edge_busy *b, const struct edge_request *r)
 			.handle = b->connection->handle, .tag = r->number, .service = r->service};
 }
 
-/* Nothing is added to what the client has not taken yet. */
+/* Nothing is added to what the client has not taken yet; and a client that is still sending its
+ * request does not wait for the answer, which may be a refusal. */
 static void streams_beat(struct edge *e, struct edge_request *r)
 {
 	struct edge_busy *b = r->busy;
@@ -54,7 +55,8 @@ static void streams_beat(struct edge *e, struct edge_request *r)
 	uint32_t n;
 
 	r->heard_ms = e->stack.now_ms;
-	if (framing->beat == NULL || b->out != NULL || !edge_has_turn(b, r))
+	if (framing->beat == NULL || b->out != NULL || !edge_has_turn(b, r) ||
+	    !edge_request_is_complete(r))
 		return;
 	n = framing->beat(&b->placement.stream, r->tag, text);
 	if (n > 0)

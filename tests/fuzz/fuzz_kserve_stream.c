@@ -198,9 +198,10 @@ static uint32_t owner_cut(const struct asked *a, uint32_t piece, uint32_t pieces
 	return n + 4;
 }
 
+/* As the owner does it: not before all of the request has come. */
 static void owner_beat(struct owner *o, const struct asked *a, uint8_t *at)
 {
-	if (a->streams)
+	if (a->streams && a->named && a->placed == a->size)
 		owner_say(o, at, o->placement.framing->beat(&o->placement.stream, a->tag, at));
 }
 

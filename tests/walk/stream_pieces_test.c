@@ -322,6 +322,29 @@ WALK(silence_is_filled)
 	walk_destroy(w);
 }
 
+/* A long text has its place before it has come. What is wrong at its end still has a status. */
+WALK(silence_of_a_client_is_not_filled)
+{
+	struct walk *w = walk_create(&params);
+	struct walk_worker *v = text_worker(w);
+	struct http_client *c = http_dial(w, 3000);
+	static char text[8000];
+	uint32_t n = sprintf(text, "POST /v2/models/echo/generate_stream HTTP/1.1\r\nHost: h\r\n"
+				   "Content-Length: 20017\r\n\r\n{\"text_input\":\"");
+
+	memset(text + n, 'x', 6000);
+	http_say(c, text, n + 6000);
+	walk_pass(w, 300);
+	http_take_all(c);
+	walk_expect_eq(c->n, 0);
+	http_say(c, "\x9f\"}", 3);
+	http_wait(c);
+	walk_expect(strncmp(c->got, "HTTP/1.1 400 ", 13) == 0, "%s", c->got);
+	walk_expect_eq(v->n_requests, 0);
+	http_hang_up(c);
+	walk_destroy(w);
+}
+
 WALK(time_that_is_over_in_the_middle)
 {
 	static const char body[] = "{\"text_input\":\"\",\"parameters\":{\"timeout\":50000}}";
