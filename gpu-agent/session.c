@@ -93,7 +93,7 @@ struct agent_session {
 	struct lookup_addresses known;
 	unsigned int at, tried; /* in <known>: index of the next; number tried */
 	bool refused;           /* all that were tried: nobody listens there */
-	/* Nobody listens where the load balancer was: it has ended, and what its worker still has
+	/* The load balancer does not listen any more: it has ended, and what its worker still has
 	 * goes nowhere. A network that is cut is silent instead. */
 	bool lb_gone;
 	uint64_t left_beats; /* heartbeats of the loop when we were asked to leave */

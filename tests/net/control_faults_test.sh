@@ -63,7 +63,7 @@ mount -o remount,ro "$dir/disk"
 refused "$dir/disk/state.json: cannot be written: Read-only file system; nothing was set" workers drain w1
 mount -o remount,rw "$dir/disk"
 
-# Whoever removes the sockets does not lock operators out.
+# Operators are not locked out when the sockets are removed.
 rm "$dir/control.sock" "$dir/reader.sock"
 wait_for "the control socket" cli version
 wait_for "the read-only socket" "$build/control/doorbell" --socket "$dir/reader.sock" workers list

@@ -47,7 +47,7 @@ wait_for "replies by the second core, which goes on" replies_above 1 $((stands +
 load_end run
 expect "requests without reply or notice" "$(figure run lost)" -eq 0
 expect "wrong replies" "$(figure run wrong)" -eq 0
-# What waited for too long in the second core's queue got a notice. The first core's requests, 480 at a time, may have waited for the
+# Requests that waited for too long in the second core's queue got notices. The first core's requests, 480 at a time, may have waited for the
 # worker on a busy machine, once.
 expect "notices of the first core" "$(cli --json stats | jq '.lcores[0].notices')" -le 480
 echo "8000 replies by one core in $took ms, while the other stood still"

@@ -69,7 +69,7 @@ go_on() { kill -CONT "$pid_lb2"; }
 pull() { ip -n "$tag-fabric" link set lb2 down; }
 plug() { ip -n "$tag-fabric" link set lb2 up; }
 
-# What both get without a failure, to compare with.
+# The figures without a failure, to compare with.
 beside_a_silent_one nothing true true
 beside_a_silent_one a_halt halt go_on
 beside_a_silent_one a_cut pull plug
