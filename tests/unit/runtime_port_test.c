@@ -189,9 +189,9 @@ Test(port, removes_the_socket_of_a_memif_only_when_nobody_listens)
 	rmdir(folder);
 }
 
-static int open_attended(struct port *port, const char *role)
+static int open_attended(struct port *port, const char *role, const char *socket)
 {
-	char device[128], error[256] = "";
+	char device[256], error[512] = "";
 	struct port_params p = {
 		.device = device,
 		.queues = 1,
@@ -204,8 +204,8 @@ static int open_attended(struct port *port, const char *role)
 	};
 	int ret;
 
-	snprintf(device, sizeof(device), "net_memif_%s,role=%s,socket=doorbell-attended-%d,rsize=8",
-		 role, role, getpid());
+	snprintf(device, sizeof(device), "net_memif_%s,role=%s,socket=%s,rsize=8", role, role,
+		 socket);
 	*port = (struct port){0};
 	ret = port_open(port, &p, error, sizeof(error));
 	cr_expect_eq(ret, 0, "%s", error);
@@ -217,11 +217,13 @@ Test(port, that_is_attended_connects_when_it_is_attended_and_only_then, .timeout
 {
 	struct rte_mbuf *packet[4];
 	struct port server, client;
+	char socket[64];
 	uint64_t ms = 1;
 
+	snprintf(socket, sizeof(socket), "doorbell-attended-%d", getpid());
 	start_eal();
-	cr_assert_eq(open_attended(&server, "server"), 0);
-	cr_assert_eq(open_attended(&client, "client"), 0);
+	cr_assert_eq(open_attended(&server, "server", socket), 0);
+	cr_assert_eq(open_attended(&client, "client", socket), 0);
 	usleep(20000);
 	cr_expect(!port_up(&server) && !port_up(&client), "handlers run unasked");
 	for (; ms < 2000 && (!port_up(&client) || !port_up(&server)); ms++) {
@@ -231,6 +233,7 @@ Test(port, that_is_attended_connects_when_it_is_attended_and_only_then, .timeout
 			port_attend(&client, ms);
 	}
 	cr_expect(port_up(&client) && port_up(&server), "no link after %lu ms", (unsigned long)ms);
+	
 	/* paused, it receives nothing that is there */
 	packet[0] = rte_pktmbuf_alloc(pool);
 	rte_pktmbuf_append(packet[0], 60);
@@ -247,5 +250,52 @@ Test(port, that_is_attended_connects_when_it_is_attended_and_only_then, .timeout
 			port_attend(&server, ms);
 	cr_expect(!port_up(&server));
 	port_close(&server);
+	eal_end();
+}
+
+/* How often <client> has connected to <listener> from <ms> to <end>; the last connection in <fd>.
+ */
+static unsigned int connections(struct port *client, int listener, uint64_t *ms, uint64_t end,
+				int *fd)
+{
+	unsigned int n = 0;
+
+	for (; *ms < end; ++*ms) {
+		int accepted;
+
+		if (port_wants_attention(client, *ms))
+			port_attend(client, *ms);
+		accepted = accept4(listener, NULL, NULL, SOCK_NONBLOCK);
+		if (accepted >= 0) {
+			n++;
+			*fd = accepted;
+		}
+	}
+	return n;
+}
+
+/* A handshake is many steps, and the other end may be slow: one that goes on is not begun anew. */
+Test(port, that_connects_does_not_break_off_a_handshake, .timeout = 60)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	char text[sizeof(address.sun_path) + 32];
+	struct port client;
+	int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0), fd = -1;
+	uint64_t ms = 1;
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "/tmp/doorbell-slow-%d", getpid());
+	cr_assert_eq(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
+	cr_assert_eq(listen(listener, 8), 0);
+	start_eal();
+	snprintf(text, sizeof(text), "%s,socket-abstract=no", address.sun_path);
+	cr_assert_eq(open_attended(&client, "client", text), 0);
+	cr_expect_eq(connections(&client, listener, &ms, 4000, &fd), 1);
+	/* it is gone: the next connection comes soon */
+	close(fd);
+	cr_expect_eq(connections(&client, listener, &ms, 6000, &fd), 1);
+	/* it says nothing for ever: another connection after a while */
+	cr_expect_eq(connections(&client, listener, &ms, 11000, &fd), 1);
+	unlink(address.sun_path);
+	port_close(&client);
 	eal_end();
 }

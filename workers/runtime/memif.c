@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,25 +84,73 @@ static bool is_memif_socket(int fd)
 	       type == SOCK_SEQPACKET;
 }
 
-bool memif_watch(int *epoll)
+/* Call <what> with each of them; false when that is not possible. */
+static bool each_memif_socket(void (*what)(int fd, void *argument), void *argument)
 {
 	DIR *dir = opendir("/proc/self/fd");
 	struct dirent *entry;
 
+	if (dir == NULL)
+		return false;
+	while ((entry = readdir(dir)) != NULL) {
+		int fd = atoi(entry->d_name);
+
+		if (entry->d_name[0] != '.' && is_memif_socket(fd))
+			what(fd, argument);
+	}
+	closedir(dir);
+	return true;
+}
+
+/* One that is there already is refused, and one that was closed is gone by itself. */
+static void watch_socket(int fd, void *argument)
+{
+	const int *epoll = argument;
+	struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP};
+
+	epoll_ctl(*epoll, EPOLL_CTL_ADD, fd, &event);
+}
+
+bool memif_watch(int *epoll)
+{
 	if (*epoll == 0)
 		*epoll = epoll_create1(EPOLL_CLOEXEC);
-	while (dir != NULL && (entry = readdir(dir)) != NULL) {
-		int fd = atoi(entry->d_name);
-		struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP};
+	return each_memif_socket(watch_socket, epoll) && *epoll > 0;
+}
 
-		/* One that is there already is refused, and one that was closed is gone by itself.
-		 */
-		if (entry->d_name[0] != '.' && is_memif_socket(fd))
-			epoll_ctl(*epoll, EPOLL_CTL_ADD, fd, &event);
-	}
-	if (dir != NULL)
-		closedir(dir);
-	return dir != NULL && *epoll > 0;
+void memif_socket(const char *device, char socket[MEMIF_SOCKET_MAX])
+{
+	memif_value(device, "socket", socket, MEMIF_SOCKET_MAX);
+}
+
+struct connection_search {
+	const char *socket;
+	bool found;
+};
+
+/* Those that our listeners accepted have a peer without a name. */
+static void compare_peer(int fd, void *argument)
+{
+	struct connection_search *search = argument;
+	struct sockaddr_un peer = {0};
+	socklen_t size = sizeof(peer);
+	const char *path = peer.sun_path;
+
+	if (getpeername(fd, (struct sockaddr *)&peer, &size) != 0 ||
+	    size <= offsetof(struct sockaddr_un, sun_path))
+		return;
+	/* An abstract name begins with a zero and ends with its process. */
+	search->found |= path[0] != '\0'
+				 ? strcmp(path, search->socket) == 0
+				 : strncmp(path + 1, search->socket, strlen(search->socket)) == 0;
+}
+
+bool memif_has_connection(const char *socket)
+{
+	struct connection_search search = {.socket = socket};
+
+	each_memif_socket(compare_peer, &search);
+	return search.found;
 }
 
 bool memif_has_news(int epoll)

@@ -36,6 +36,14 @@ bool memif_connects(const char *device);
 bool memif_watch(int *epoll);
 /* True when something has come by one of them. */
 bool memif_has_news(int epoll);
+#define MEMIF_SOCKET_MAX 108
+/* The value of socket= in <device>: a path, or the beginning of an abstract name. */
+void memif_socket(const char *device, char socket[MEMIF_SOCKET_MAX]);
+/*
+ * True while a memif of this process that connects has a connection to <socket>: the other end has
+ * not refused it and has not gone, whether it has got to it yet or not.
+ */
+bool memif_has_connection(const char *socket);
 /* Before a memif that listens is opened: remove the file of a socket at which nobody does. */
 void memif_remove_left(const char *device);
 

@@ -26,13 +26,14 @@
 #endif
 
 #define FDS_MAX 1024
-/*
- * ms from one try to connect a memif to the next; it doubles. A handshake takes five messages of
- * each side, each of which waits for both sides' next attention: a load balancer's comes every 20
- * ms.
- */
+/* ms from one try to connect a memif to the next; it doubles. */
 #define CONNECT_MS     200
 #define CONNECT_MAX_MS 800
+/*
+ * ms for a handshake. It takes five messages of each side, each of which waits for both sides' next
+ * attention, and some have to wait for other programs' time slices before.
+ */
+#define HANDSHAKE_MS 5000
 /* The thread sees a new socket a round later than it was told. */
 #define ROUNDS_MAX 8
 #define ROUND_MS   50
@@ -440,6 +441,7 @@ static int port_start(struct port *port, const struct port_params *p, char *erro
 	step = "start";
 	port->attended = p->attends && strcmp(info.driver_name, "net_memif") == 0;
 	port->connects = port->attended && p->may_wait && memif_connects(p->device);
+	memif_socket(p->device, port->socket);
 	if (port->attended && !(eal_interrupt_hold() && memif_watch(&port->news))) {
 		snprintf(error, error_size,
 			 "device '%s': the EAL's interrupt thread does not answer, or /proc is not "
@@ -566,6 +568,13 @@ static void connect_device(struct port *port)
 	port->waits = start_device(port) < 0;
 }
 
+/* Or connected already. */
+static bool is_connecting(const struct port *port, uint64_t now_ms)
+{
+	return !port->waits &&
+	       (port_up(port) || (now_ms < port->give_up_at && memif_has_connection(port->socket)));
+}
+
 bool port_wants_attention(struct port *port, uint64_t now_ms)
 {
 	if (!port->attended)
@@ -573,6 +582,7 @@ bool port_wants_attention(struct port *port, uint64_t now_ms)
 	if (port->connect_at == 0 || (!port->waits && port_up(port))) {
 		port->connect_ms = CONNECT_MS;
 		port->connect_at = now_ms + CONNECT_MS;
+		port->give_up_at = now_ms + HANDSHAKE_MS;
 	}
 	return memif_has_news(port->news) || (port->connects && now_ms >= port->connect_at);
 }
@@ -583,9 +593,11 @@ bool port_attend(struct port *port, uint64_t now_ms)
 
 	for (unsigned int i = 1; came && i < ROUNDS_MAX && memif_has_news(port->news); i++)
 		came = eal_interrupt_round(ROUND_MS);
-	if (came && port->connects && now_ms >= port->connect_at &&
-	    (port->waits || !port_up(port))) {
-		connect_device(port);
+	if (came && port->connects && now_ms >= port->connect_at) {
+		if (!is_connecting(port, now_ms)) {
+			connect_device(port);
+			port->give_up_at = now_ms + HANDSHAKE_MS;
+		}
 		port->connect_ms = RTE_MIN(2 * port->connect_ms, (uint64_t)CONNECT_MAX_MS);
 		port->connect_at = now_ms + port->connect_ms;
 	}

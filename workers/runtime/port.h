@@ -14,6 +14,8 @@
 
 #include <rte_mempool.h>
 
+#include "runtime/memif.h"
+
 #define PORT_FDS_MAX   32
 #define PORT_PARTS_MAX PORT_FDS_MAX
 
@@ -71,8 +73,10 @@ struct port {
 	bool connects; /* it connects anew when it has no link; see port_params.may_wait */
 	bool waits;    /* it is not started, as nobody listened: it must not be used */
 	int news;      /* descriptor: something has come for a handler */
+	char socket[MEMIF_SOCKET_MAX]; /* of one that connects */
 	uint64_t connect_at,
 		connect_ms;     /* ms: when it may connect again, and the wait after that */
+	uint64_t give_up_at;    /* ms: when a handshake that has begun is broken off */
 	void *receives, *sends; /* what port_pause() put aside; NULL: not paused */
 	int claim;          /* socket of port_claim(); 0 = none */
 	unsigned int n_fds; /* sockets behind the port to poll; 0 = it cannot wake a sleeper */
