@@ -42,7 +42,7 @@ void tcp_stack_init(struct tcp_stack *stack, const struct tcp_settings *settings
 	struct tcp_active *active = (struct tcp_active *)(chunk + chunks);
 	struct tcp_held *held = (struct tcp_held *)(active + actives);
 
-	*stack = (struct tcp_stack){.settings = settings};
+	*stack = (struct tcp_stack){.settings = settings, .n_chunks = chunks, .n_aside = actives};
 	for (; chunks > 0; chunks--, chunk++) {
 		chunk->next = stack->chunks;
 		stack->chunks = chunk;
@@ -144,11 +144,9 @@ void tcp_release(struct tcp_stack *stack, struct tcp_connection *c)
 		tcp_held_forget(stack, c);
 		for (struct tcp_chunk *chunk = a->first.chunk, *next; chunk != NULL; chunk = next) {
 			next = chunk == a->last ? NULL : chunk->next;
-			chunk->next = stack->chunks;
-			stack->chunks = chunk;
+			tcp_chunk_free(stack, chunk);
 		}
-		a->next = stack->actives;
-		stack->actives = a;
+		tcp_active_free(stack, a);
 	}
 	*c = (struct tcp_connection){0};
 }

@@ -106,6 +106,7 @@ struct tcp_sent {
 struct tcp_chunk {
 	struct tcp_chunk *next;
 	uint8_t n_sacked, n_lost, n_twice, n_often; /* see struct tcp_active */
+	uint32_t often_us; /* none of the last was sent before, if there is one */
 	struct tcp_sent sent[TCP_CHUNK_SENT];
 } __attribute__((aligned(64)));
 _Static_assert(sizeof(struct tcp_chunk) <= 512, "eight cache lines");
@@ -304,6 +305,8 @@ struct tcp_stack {
 	struct tcp_chunk *chunks; /* free ones, by <next> */
 	struct tcp_active *actives;
 	struct tcp_held *helds;
+	uint32_t n_chunks; /* free ones */
+	uint32_t n_aside;  /* of these, for active parts that have none, in use or not */
 	struct tcp_counters counters;
 };
 

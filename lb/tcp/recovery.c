@@ -195,41 +195,53 @@ static bool recovery_is_dsack(const struct tcp_header *h)
 	       !sequence_after(first->to, second->to);
 }
 
-/* Are the records from <first> to <last> in a block? */
-static bool recovery_sacks(const struct tcp_connection *c, const struct tcp_header *h,
-			   const struct recovery_ack *ack, const struct tcp_sent *first,
-			   const struct tcp_sent *last)
+/* Blocks of an acknowledgement that say something of what is under way. */
+struct recovery_blocks {
+	unsigned int n;
+	struct tcp_range block[TCP_SACKS_MAX];
+	uint32_t low, top; /* of all of them */
+};
+
+/* Others cannot be true. They are passed over here: a search for them in all records takes long. */
+static void recovery_read_blocks(const struct tcp_connection *c, const struct tcp_header *h,
+				 const struct recovery_ack *ack, struct recovery_blocks *out)
 {
+	*out = (struct recovery_blocks){.low = c->snd_nxt, .top = c->snd_una};
 	for (unsigned int i = ack->dsack; i < h->n_sacks; i++) {
 		const struct tcp_range *block = &h->sack[i];
 
-		if (sequence_after(block->from, c->snd_una) &&
-		    !sequence_after(block->to, c->snd_nxt) &&
-		    !sequence_before(first->seq, block->from) &&
-		    !sequence_after(tcp_sent_end(last), block->to))
-			return true;
+		if (!sequence_after(block->from, c->snd_una) ||
+		    !sequence_before(block->from, block->to) ||
+		    sequence_after(block->to, c->snd_nxt))
+			continue;
+		out->block[out->n++] = *block;
+		out->low = sequence_min(out->low, block->from);
+		out->top = sequence_max(out->top, block->to);
 	}
-	return false;
 }
 
-/* Is a record of <chunk> in a block? */
-static bool recovery_meets(const struct tcp_header *h, const struct recovery_ack *ack,
-			   const struct tcp_chunk *chunk, uint32_t from, uint32_t to)
+/* The first record of <chunk> from <from> to <to> that begins at <seq> or behind it; <to>: none. */
+static uint32_t recovery_first_at(const struct tcp_chunk *chunk, uint32_t from, uint32_t to,
+				  uint32_t seq)
 {
-	for (unsigned int i = ack->dsack; i < h->n_sacks; i++)
-		if (sequence_before(chunk->sent[from].seq, h->sack[i].to) &&
-		    sequence_after(tcp_sent_end(&chunk->sent[to - 1]), h->sack[i].from))
-			return true;
-	return false;
+	while (from < to) {
+		uint32_t middle = (from + to) / 2;
+
+		if (sequence_before(chunk->sent[middle].seq, seq))
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	return from;
 }
 
-/* Takes what the blocks say of the records of a chunk. */
+/* The records of <chunk> from <from> to <to> were delivered; of some that was known. */
 static void recovery_select(struct tcp_stack *stack, struct tcp_connection *c,
 			    const struct tcp_header *h, struct recovery_ack *ack,
 			    struct tcp_chunk *chunk, uint32_t from, uint32_t to)
 {
 	for (struct tcp_sent *s = &chunk->sent[from]; s < &chunk->sent[to]; s++) {
-		if (s->flags & TCP_SENT_SACKED || !recovery_sacks(c, h, ack, s, s))
+		if (s->flags & TCP_SENT_SACKED)
 			continue;
 		recovery_deliver(stack, c, h, s, ack);
 		tcp_sent_set_flags(c->active, chunk, s,
@@ -237,7 +249,7 @@ static void recovery_select(struct tcp_stack *stack, struct tcp_connection *c,
 	}
 }
 
-/* The same where one block has them all, and none was lost. */
+/* The same of all records of the chunk, none of which was SACKed or lost. */
 static void recovery_select_all(struct tcp_stack *stack, struct tcp_connection *c,
 				const struct tcp_header *h, struct recovery_ack *ack,
 				struct tcp_chunk *chunk, uint32_t from, uint32_t to)
@@ -249,33 +261,46 @@ static void recovery_select_all(struct tcp_stack *stack, struct tcp_connection *
 	c->active->n_sacked += to - from;
 }
 
+/* Takes what a block says of the records of a chunk, <from> to <to>: those that are in it whole. */
+static void recovery_take_block(struct tcp_stack *stack, struct tcp_connection *c,
+				const struct tcp_header *h, struct recovery_ack *ack,
+				struct tcp_chunk *chunk, const struct tcp_range *block)
+{
+	uint32_t from = tcp_chunk_from(c->active, chunk), to = tcp_chunk_to(c->active, chunk);
+	uint32_t first, last;
+
+	if (!sequence_before(chunk->sent[from].seq, block->to) ||
+	    !sequence_after(tcp_sent_end(&chunk->sent[to - 1]), block->from))
+		return;
+	first = recovery_first_at(chunk, from, to, block->from);
+	last = recovery_first_at(chunk, first, to, block->to);
+	if (last > first && sequence_after(tcp_sent_end(&chunk->sent[last - 1]), block->to))
+		last--;
+	if (first == from && last == to && recovery_is_plain(chunk))
+		recovery_select_all(stack, c, h, ack, chunk, from, to);
+	else
+		recovery_select(stack, c, h, ack, chunk, first, last);
+}
+
 static void recovery_selective(struct tcp_stack *stack, struct tcp_connection *c,
 			       const struct tcp_header *h, struct recovery_ack *ack)
 {
 	const struct tcp_active *a = c->active;
-	uint32_t low = c->snd_nxt, top = c->snd_una;
+	struct recovery_blocks blocks;
 
-	for (unsigned int i = ack->dsack; i < h->n_sacks; i++) {
-		low = sequence_min(low, h->sack[i].from);
-		top = sequence_max(top, h->sack[i].to);
-	}
+	recovery_read_blocks(c, h, ack, &blocks);
+	if (blocks.n == 0)
+		return;
 	for (struct tcp_chunk *chunk = a->first.chunk; chunk != NULL; chunk = chunk->next) {
-		uint32_t from, to;
+		uint32_t from = tcp_chunk_from(a, chunk), to = tcp_chunk_to(a, chunk);
 
 		if (chunk->n_sacked == TCP_CHUNK_SENT ||
-		    (chunk != a->last && !sequence_after(chunk->next->sent[0].seq, low)))
+		    (chunk != a->last && !sequence_after(chunk->next->sent[0].seq, blocks.low)))
 			continue;
-		from = tcp_chunk_from(a, chunk);
-		to = tcp_chunk_to(a, chunk);
-		if (from == to || !sequence_before(chunk->sent[from].seq, top))
+		if (from == to || !sequence_before(chunk->sent[from].seq, blocks.top))
 			return;
-		if (chunk->n_sacked == to - from || !recovery_meets(h, ack, chunk, from, to))
-			continue;
-		if (recovery_is_plain(chunk) &&
-		    recovery_sacks(c, h, ack, &chunk->sent[from], &chunk->sent[to - 1]))
-			recovery_select_all(stack, c, h, ack, chunk, from, to);
-		else
-			recovery_select(stack, c, h, ack, chunk, from, to);
+		for (unsigned int i = 0; i < blocks.n && chunk->n_sacked < to - from; i++)
+			recovery_take_block(stack, c, h, ack, chunk, &blocks.block[i]);
 	}
 }
 
@@ -338,7 +363,7 @@ struct recovery_look {
 	uint32_t limit; /* us after which a segment is late */
 	uint32_t wait;  /* the most us until one that is not, will be; 0: there is none */
 	/* Of those sent once, twice, one was not late, or sent after the one delivered: so is all
-	 * behind it. */
+	 * behind it. Of those sent more often the chunk knows when the oldest was. */
 	bool once, twice;
 };
 
@@ -349,13 +374,33 @@ static uint32_t recovery_count_suspects(const struct recovery_look *look, uint32
 	return (look->once ? 0 : n - twice - often) + (look->twice ? 0 : twice) + often;
 }
 
+/* <often>: may one of those sent more than twice be late? */
 static bool recovery_suspects_chunk(const struct tcp_active *a, const struct tcp_chunk *chunk,
-				    const struct recovery_look *look)
+				    const struct recovery_look *look, bool often)
 {
 	uint32_t n = tcp_chunk_to(a, chunk) - tcp_chunk_from(a, chunk);
 
-	return recovery_count_suspects(look, n - chunk->n_sacked - chunk->n_lost, chunk->n_twice,
-				       chunk->n_often) > 0;
+	n -= chunk->n_sacked + chunk->n_lost + chunk->n_often;
+	return recovery_count_suspects(look, n, chunk->n_twice, 0) > 0 ||
+	       (often && chunk->n_often > 0);
+}
+
+/*
+ * Those that were sent more than twice are in no order of time. A chunk's are looked at when the
+ * oldest of them may be late: then it is, or a younger one is the oldest.
+ */
+static bool recovery_suspects_often(const struct tcp_stack *stack, const struct tcp_active *a,
+				    const struct tcp_chunk *chunk, struct recovery_look *look)
+{
+	uint32_t late = stack->now_us - chunk->often_us;
+
+	if (chunk->n_often == 0 || sequence_after(chunk->often_us, a->rack_us))
+		return false;
+	if (late >= look->limit)
+		return true;
+	if (look->limit - late > look->wait)
+		look->wait = look->limit - late;
+	return false;
 }
 
 /* Are all records of the chunk lost, as the last one is, which was sent last? */
@@ -380,10 +425,10 @@ static void recovery_clear(struct recovery_look *look, const struct tcp_sent *s,
 
 static void recovery_detect_chunk(const struct tcp_stack *stack, struct tcp_connection *c,
 				  struct recovery_ack *ack, struct tcp_chunk *chunk,
-				  struct recovery_look *look)
+				  struct recovery_look *look, bool often)
 {
 	const struct tcp_active *a = c->active;
-	uint32_t to = tcp_chunk_to(a, chunk);
+	uint32_t to = tcp_chunk_to(a, chunk), oldest = stack->now_us;
 
 	for (uint32_t i = tcp_chunk_from(a, chunk); i < to; i++) {
 		const struct tcp_sent *s = &chunk->sent[i];
@@ -398,9 +443,13 @@ static void recovery_detect_chunk(const struct tcp_stack *stack, struct tcp_conn
 			continue;
 		}
 		recovery_clear(look, s, before, late);
-		if (!recovery_suspects_chunk(a, chunk, look))
+		if (s->sends > 2)
+			oldest = sequence_min(oldest, s->time_us);
+		if (!recovery_suspects_chunk(a, chunk, look, often))
 			return;
 	}
+	if (often)
+		chunk->often_us = oldest;
 }
 
 /*
@@ -419,13 +468,17 @@ static void recovery_detect(const struct tcp_stack *stack, struct tcp_connection
 	if (a->rack_rtt_us == 0)
 		return;
 	for (struct tcp_chunk *chunk = a->first.chunk; chunk != NULL; chunk = chunk->next) {
-		if (chunk->n_sacked + chunk->n_lost == TCP_CHUNK_SENT ||
-		    !recovery_suspects_chunk(a, chunk, &look))
+		bool often;
+
+		if (chunk->n_sacked + chunk->n_lost == TCP_CHUNK_SENT)
+			continue;
+		often = recovery_suspects_often(stack, a, chunk, &look);
+		if (!recovery_suspects_chunk(a, chunk, &look, often))
 			continue;
 		if (recovery_is_late(stack, a, chunk, &look))
 			recovery_mark_chunk(c, chunk, ack);
 		else
-			recovery_detect_chunk(stack, c, ack, chunk, &look);
+			recovery_detect_chunk(stack, c, ack, chunk, &look, often);
 		if (recovery_count_suspects(&look, a->n_sent - a->n_sacked - a->n_lost, a->n_twice,
 					    a->n_often) == 0)
 			break;

@@ -10,15 +10,26 @@ static inline void sent_prefetch_next(const void *next, size_t bytes)
 		__builtin_prefetch((const uint8_t *)next + i, 1);
 }
 
+/* May the connection have another chunk? */
+static bool sent_may_add(const struct tcp_stack *stack, const struct tcp_active *a)
+{
+	if (a->last == NULL)
+		return stack->chunks != NULL;
+	return stack->n_chunks > stack->n_aside &&
+	       stack->n_chunks - stack->n_aside >= a->n_sent / TCP_CHUNK_SENT;
+}
+
 struct tcp_chunk *tcp_sent_add_chunk(struct tcp_stack *stack, struct tcp_active *a)
 {
 	struct tcp_chunk *chunk = stack->chunks;
 
-	if (chunk == NULL) {
+	if (!sent_may_add(stack, a)) {
 		stack->counters.no_memory++;
 		return NULL;
 	}
 	stack->chunks = chunk->next;
+	stack->n_chunks--;
+	stack->n_aside -= a->last == NULL;
 	sent_prefetch_next(stack->chunks, 64); /* most have one record */
 	chunk->next = NULL;
 	chunk->n_sacked = chunk->n_lost = chunk->n_twice = chunk->n_often = 0;
@@ -82,12 +93,9 @@ void tcp_active_tidy(struct tcp_stack *stack, struct tcp_connection *c)
 	if (a == NULL || a->n_sent > 0 || a->held != NULL || a->dsack.from != a->dsack.to ||
 	    (a->undo && c->state != TCP_CLOSED))
 		return;
-	if (a->last != NULL) {
-		a->last->next = stack->chunks;
-		stack->chunks = a->last;
-	}
-	a->next = stack->actives;
-	stack->actives = a;
+	if (a->last != NULL)
+		tcp_chunk_free(stack, a->last);
+	tcp_active_free(stack, a);
 	c->active = NULL;
 	c->tlp = false;
 }
@@ -104,10 +112,8 @@ static void sent_drop(struct tcp_stack *stack, struct tcp_active *a, uint32_t la
 		a->lost = a->first;
 		a->lost_offset = 0;
 	}
-	if (a->first.chunk != chunk) {
-		chunk->next = stack->chunks;
-		stack->chunks = chunk;
-	}
+	if (a->first.chunk != chunk)
+		tcp_chunk_free(stack, chunk);
 }
 
 void tcp_sent_remove_first(struct tcp_stack *stack, struct tcp_active *a)

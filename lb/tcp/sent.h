@@ -24,7 +24,25 @@ static inline struct tcp_active *tcp_active_get(struct tcp_stack *stack, struct 
 /* Gives the active part back if it is empty. */
 void tcp_active_tidy(struct tcp_stack *stack, struct tcp_connection *c);
 
-/* Room for records behind the last. NULL without memory: counted. */
+static inline void tcp_chunk_free(struct tcp_stack *stack, struct tcp_chunk *chunk)
+{
+	chunk->next = stack->chunks;
+	stack->chunks = chunk;
+	stack->n_chunks++;
+}
+
+static inline void tcp_active_free(struct tcp_stack *stack, struct tcp_active *a)
+{
+	a->next = stack->actives;
+	stack->actives = a;
+	stack->n_aside += a->last != NULL;
+}
+
+/*
+ * Room for records behind the last. NULL without memory: counted. The first chunk is set aside with
+ * the active part; of the others a connection may have as many as are left, so that one client's
+ * smallest segments do not take all.
+ */
 struct tcp_chunk *tcp_sent_add_chunk(struct tcp_stack *stack, struct tcp_active *a);
 
 /* Adds a record at the end, for the caller to fill. NULL: there are TCP_SENT_MAX, or no memory,
@@ -102,6 +120,8 @@ static inline void tcp_sent_count(struct tcp_active *a, struct tcp_chunk *chunk,
 	} else if (s->sends > 2) {
 		a->n_often += n;
 		chunk->n_often += n;
+		if (n > 0 && (chunk->n_often == 1 || sequence_before(s->time_us, chunk->often_us)))
+			chunk->often_us = s->time_us;
 	}
 }
 

@@ -40,6 +40,9 @@ static void check_counts(struct check *check, const struct tcp_active *a)
 			n[1] += due;
 			n[2] += !sacked && !due && s->sends == 2;
 			n[3] += !sacked && !due && s->sends > 2;
+			if (!sacked && !due && s->sends > 2 &&
+			    sequence_before(s->time_us, chunk->often_us))
+				fail(check, "a record is older than its chunk's oldest");
 		}
 		twice += n[2];
 		often += n[3];
@@ -129,6 +132,22 @@ bool check_connection(const struct tcp_connection *c, char *why, size_t size)
 	return !check.failed;
 }
 
+/* All are free: do the counts say so? */
+static bool check_free(const struct tcp_stack *stack, char *why, size_t size)
+{
+	uint32_t chunks = 0, actives = 0;
+
+	for (const struct tcp_active *a = stack->actives; a != NULL; a = a->next)
+		actives++;
+	for (const struct tcp_chunk *c = stack->chunks; c != NULL; c = c->next)
+		chunks++;
+	if (stack->n_chunks == chunks && stack->n_aside == actives)
+		return true;
+	snprintf(why, size, "%u chunks are %u, %u set aside for %u", stack->n_chunks, chunks,
+		 stack->n_aside, actives);
+	return false;
+}
+
 bool check_pools(const struct tcp_stack *stack, uint32_t actives, uint32_t chunks, uint32_t helds,
 		 char *why, size_t size)
 {
@@ -139,7 +158,7 @@ bool check_pools(const struct tcp_stack *stack, uint32_t actives, uint32_t chunk
 	for (const struct tcp_held *h = stack->helds; h != NULL; h = h->next)
 		helds--;
 	if (actives == 0 && chunks == 0 && helds == 0)
-		return true;
+		return check_free(stack, why, size);
 	snprintf(why, size, "%d actives, %d chunks, %d ranges are missing", (int)actives,
 		 (int)chunks, (int)helds);
 	return false;

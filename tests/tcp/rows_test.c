@@ -1289,3 +1289,50 @@ Test(tcp_rows, no_more_than_tcp_sent_max_segments_are_under_way)
 	cr_expect_eq(c.pipe, 0);
 	cr_expect_eq(row_fill(), TCP_SENT_MAX * MSS);
 }
+
+/* A client takes all records that it can get, and another one begins then. */
+Test(tcp_rows, one_client_s_small_segments_leave_records_for_others)
+{
+	struct tcp_connection first;
+
+	settings.mss = 1460;
+	row_open();
+	c.snd_scale = 14;
+	c.snd_wnd = c.snd_wnd_max = c.cwnd = 1 << 30;
+	tcp_queue(&c, 1 << 29);
+	/* Of 100 chunks one is set aside; it has as many of the others as are left. */
+	cr_expect_eq(row_fill(), 50 * TCP_CHUNK_SENT * MSS);
+	first = c;
+	row_open();
+	c.cwnd = 1 << 30;
+	row_send(5);
+	row_pass(10);
+	in_sack(1, 1 + MSS, 1 + 5 * MSS, 0, 0);
+	goes(".", 1, 1, MSS);
+	in(".", 1, 1 + 5 * MSS, 0);
+	cr_expect_eq(c.pipe, 0);
+	tcp_release(&stack, &c);
+	c = first;
+	/* An acknowledgement makes room. */
+	in(".", 1, 1 + TCP_CHUNK_SENT * MSS, 0);
+	cr_expect_eq(row_fill(), 50 * TCP_CHUNK_SENT * MSS);
+}
+
+/* A block says nothing of a segment that it does not hold whole, and nothing at all if it cannot be
+ * true. */
+Test(tcp_rows, blocks_name_whole_segments_of_what_is_under_way)
+{
+	row_open();
+	c.cwnd = 1 << 30;
+	row_send(50);
+	in_sack(1, 1 + MSS / 2, 1 + 2 * MSS + MSS / 2, 1 + 45 * MSS - 1, 1 + 45 * MSS + 1);
+	cr_expect_eq(c.active->n_sacked, 1);
+	in_sack(1, 1, 1 + 50 * MSS, 1 + 2 * MSS, 2 + 50 * MSS);
+	cr_expect_eq(c.active->n_sacked, 1);
+	in_sack(1, 1 + 9 * MSS, 1 + 8 * MSS, 0, 0);
+	cr_expect_eq(c.active->n_sacked, 1);
+	in_sack(1, 1 + 40 * MSS, 1 + 42 * MSS, 1 + 49 * MSS, 1 + 50 * MSS);
+	cr_expect_eq(c.active->n_sacked, 4);
+	cr_expect_eq(c.active->first.chunk->n_sacked, 2);
+	cr_expect_eq(c.active->last->n_sacked, 2);
+}

@@ -31,7 +31,7 @@ static void long_worker(struct walk *w, const struct text_kind *k)
 
 struct acker {
 	struct walk *w;
-	uint16_t mss;
+	uint16_t mss, port;
 	uint32_t seq, una, top; /* of its own; of the load balancer's, acknowledged and seen */
 	uint32_t first;         /* number of the first byte of all replies */
 };
@@ -54,11 +54,14 @@ static void ack_check(const struct acker *a, const struct tcp_header *h, const u
 	walk_expect(right, "other bytes at %u", h->seq - a->first);
 }
 
-/* A segment with <n> bytes of a request, or with blocks, of which there are <sacks>. */
+#define REQUEST_BYTES 12u  /* with the head */
+#define REQUESTS      116u /* of a segment, at most */
+
+/* A segment with <n> bytes of requests, or with blocks, of which there are <sacks>. */
 static void ack_put_blocks(struct acker *a, uint8_t flags, const struct tcp_range *block,
 			   uint8_t sacks, uint32_t n)
 {
-	static const uint8_t request[12] = {8};
+	static uint8_t requests[REQUESTS * REQUEST_BYTES];
 	struct tcp_header h = {.seq = a->seq,
 			       .ack = flags & TCP_BIT_ACK ? a->una : 0,
 			       .flags = flags,
@@ -67,7 +70,7 @@ static void ack_put_blocks(struct acker *a, uint8_t flags, const struct tcp_rang
 			       .scale = TCP_SCALE_NONE,
 			       .n_sacks = sacks};
 	uint8_t tcp[PACKET_MAX], frame[PACKET_MAX];
-	struct packet p = {.family = 4, .tcp = true, .source_port = 3000, .bytes = tcp + 4};
+	struct packet p = {.family = 4, .tcp = true, .source_port = a->port, .bytes = tcp + 4};
 	uint32_t size;
 
 	if (flags & TCP_BIT_SYN) {
@@ -77,8 +80,10 @@ static void ack_put_blocks(struct acker *a, uint8_t flags, const struct tcp_rang
 	}
 	for (unsigned int i = 0; i < sacks; i++)
 		h.sack[i] = block[i];
-	size = tcp_header_write(&h, htons(3000), htons(8000), tcp);
-	memcpy(tcp + size, request, n);
+	size = tcp_header_write(&h, htons(a->port), htons(8000), tcp);
+	for (uint32_t i = 0; i < REQUESTS; i++)
+		requests[i * REQUEST_BYTES] = REQUEST_BYTES - 4;
+	memcpy(tcp + size, requests, n);
 	p.n_bytes = size - 4 + n;
 	walk_send_frame(a->w, 0, 0, frame, packet_build(&p, frame));
 	a->seq += tcp_header_span(&h);
@@ -89,16 +94,18 @@ static void ack_put(struct acker *a, uint8_t flags, const struct tcp_range *bloc
 	ack_put_blocks(a, flags, block, block != NULL, n);
 }
 
-/* Takes all that came. Returns the segments. */
-static unsigned int ack_take(struct acker *a)
+/* Takes all that came for <n> clients, whose ports follow each other. Returns the segments. */
+static unsigned int ack_take_all(struct acker *all, unsigned int n)
 {
 	static struct walk_frame f;
 	struct tcp_header h;
-	unsigned int n = 0;
+	unsigned int taken = 0;
 
-	for (; walk_take(a->w, 0, &f); n++) {
+	for (; walk_take(all->w, 0, &f); taken++) {
 		const uint8_t *tcp = f.bytes + 34;
+		struct acker *a = &all[(uint16_t)((tcp[2] << 8 | tcp[3]) - all->port)];
 
+		walk_need(a < all + n, "another's segment");
 		walk_need(tcp_header_read(tcp, (f.bytes[16] << 8 | f.bytes[17]) - 20u, &h) == 0);
 		walk_need(!(h.flags & TCP_BIT_RST), "reset");
 		ack_check(a, &h, tcp + h.size);
@@ -107,12 +114,17 @@ static unsigned int ack_take(struct acker *a)
 		else if (sequence_after(h.seq + h.length, a->top))
 			a->top = h.seq + h.length;
 	}
-	return n;
+	return taken;
 }
 
-static void ack_open(struct acker *a, struct walk *w, uint16_t mss)
+static unsigned int ack_take(struct acker *a)
 {
-	*a = (struct acker){.w = w, .mss = mss, .seq = 7000};
+	return ack_take_all(a, 1);
+}
+
+static void ack_open_from(struct acker *a, struct walk *w, uint16_t mss, uint16_t port)
+{
+	*a = (struct acker){.w = w, .mss = mss, .port = port, .seq = 7000};
 	ack_put(a, TCP_BIT_SYN, NULL, 0);
 	walk_turn(w);
 	ack_take(a);
@@ -120,12 +132,17 @@ static void ack_open(struct acker *a, struct walk *w, uint16_t mss)
 	walk_turn(w);
 }
 
+static void ack_open(struct acker *a, struct walk *w, uint16_t mss)
+{
+	ack_open_from(a, w, mss, 3000);
+}
+
 static void ack_ask(struct acker *a)
 {
 	static uint8_t bytes[REPLY_BYTES];
 	struct walk_worker *v = a->w->worker[0];
 
-	ack_put(a, TCP_BIT_ACK, NULL, 12);
+	ack_put(a, TCP_BIT_ACK, NULL, REQUEST_BYTES);
 	for (unsigned int i = 0; i < 100 && v->n_requests == 0; i++)
 		walk_turn(a->w);
 	walk_need(v->n_requests == 1, "no request");
@@ -252,6 +269,210 @@ static void lose_apart(struct walk *w)
 	text_turn_all(w);
 }
 
+/* Blocks that say nothing of the thousands of segments that are under way, each acknowledgement
+ * again: they begin with what is acknowledged, or end behind all that was sent. */
+static void select_untrue(struct walk *w)
+{
+	struct acker a;
+
+	ack_fill(&a, w);
+	for (unsigned int turn = 0; turn < 40; turn++) {
+		const struct tcp_range block[] = {{a.una, a.top},
+						  {a.una + 1, a.top + 1},
+						  {a.una - 1, a.top},
+						  {a.una + 2, a.top + 2}};
+
+		for (unsigned int i = 0; i < 32; i++)
+			ack_put_blocks(&a, TCP_BIT_ACK, block, 4, 0);
+		text_turn_all(w);
+		ack_take(&a);
+		walk_jump_us(w, 20);
+	}
+	ack_put(&a, TCP_BIT_RST, NULL, 0);
+	text_turn_all(w);
+}
+
+/* Blocks that could be true, and have no segment whole, far apart. */
+static void select_parts(struct walk *w)
+{
+	struct acker a;
+
+	ack_fill(&a, w);
+	for (unsigned int turn = 0; turn < 40; turn++) {
+		struct tcp_range block[4];
+
+		for (unsigned int i = 0; i < 4; i++) {
+			block[i].from = a.una + (TCP_SENT_MAX / 4 * i + 41) * SEGMENT - 60;
+			block[i].to = block[i].from + SEGMENT + 2;
+		}
+		for (unsigned int i = 0; i < 32; i++)
+			ack_put_blocks(&a, TCP_BIT_ACK, block, 4, 0);
+		text_turn_all(w);
+		ack_take(&a);
+		walk_jump_us(w, 20);
+	}
+	ack_put(&a, TCP_BIT_RST, NULL, 0);
+	text_turn_all(w);
+}
+
+/* A record, by its place among all that are under way. */
+static struct tcp_range ack_record(const struct acker *a, uint32_t i)
+{
+	return (struct tcp_range){a->una + i * SEGMENT, a->una + (i + 1) * SEGMENT};
+}
+
+/* Names records from <from> to <to> one by one, a burst in a turn. */
+static void ack_name(struct acker *a, uint32_t from, uint32_t to)
+{
+	for (uint32_t i = from; i < to; i++) {
+		struct tcp_range block = ack_record(a, i);
+
+		ack_put(a, TCP_BIT_ACK, &block, 0);
+		if (i % 32 != 31 && i != to - 1)
+			continue;
+		walk_turn(a->w);
+		ack_take(a);
+		walk_jump_us(a->w, 20);
+	}
+}
+
+/* A third of the segments go a second time as another third is delivered, and a third time as the
+ * rest is: then each acknowledgement says nothing of them. */
+static void send_often(struct walk *w)
+{
+	const uint32_t third = TCP_SENT_MAX / 3;
+	struct tcp_range block;
+	struct acker a;
+
+	ack_fill(&a, w);
+	walk_jump_us(w, 2000);
+	ack_name(&a, 2 * third, TCP_SENT_MAX);
+	ack_name(&a, third - 1, third);
+	ack_name(&a, third, 2 * third);
+	block = ack_record(&a, third);
+	for (unsigned int turn = 0; turn < 20; turn++) {
+		for (unsigned int i = 0; i < 32; i++)
+			ack_put(&a, TCP_BIT_ACK, &block, 0);
+		text_turn_all(w);
+		ack_take(&a);
+		walk_jump_us(w, 20);
+	}
+	ack_put(&a, TCP_BIT_RST, NULL, 0);
+	text_turn_all(w);
+}
+
+/* --- many at once --------------------------------------------------------------------------------
+ */
+
+#define MANY 16u
+
+/* Turns until nothing comes any more. */
+static void ack_wait_all(struct acker *a)
+{
+	for (unsigned int idle = 0; idle < 20; walk_jump_us(a->w, 10)) {
+		walk_turn(a->w);
+		idle = ack_take_all(a, MANY) > 0 ? 0 : idle + 1;
+	}
+}
+
+/* Each reads what its window takes at once, so that it grows. */
+static void ack_read_all(struct acker *a)
+{
+	bool more = true;
+
+	while (more) {
+		ack_wait_all(a);
+		more = false;
+		for (unsigned int i = 0; i < MANY; i++) {
+			if (a[i].una == a[i].top)
+				continue;
+			more = true;
+			a[i].una = a[i].top;
+			ack_put(&a[i], TCP_BIT_ACK, NULL, 0);
+		}
+	}
+}
+
+/* As ack_fill(), of many connections. */
+static void ack_fill_all(struct acker *a, struct walk *w)
+{
+	for (unsigned int i = 0; i < MANY; i++)
+		ack_open_from(&a[i], w, SEGMENT, 3000 + i);
+	for (unsigned int replies = 0; replies < 2; replies++) {
+		for (unsigned int i = 0; i < MANY; i++) {
+			ack_ask(&a[i]);
+			/* The wire holds the packets of one reply. */
+			for (unsigned int turn = 0; turn < REPLY_BYTES / (LB_BURST * 1024) + 2;
+			     turn++) {
+				walk_turn(w);
+				ack_take_all(a, MANY);
+			}
+		}
+		if (replies == 0)
+			ack_read_all(a);
+	}
+	ack_wait_all(a);
+	for (unsigned int i = 0; i < MANY; i++)
+		walk_need(a[i].top - a[i].una == TCP_SENT_MAX * SEGMENT, "%u are under way of %u",
+			  (a[i].top - a[i].una) / SEGMENT, i);
+}
+
+static void ack_reset_all(struct acker *a)
+{
+	for (unsigned int i = 0; i < MANY; i++)
+		ack_put(&a[i], TCP_BIT_RST, NULL, 0);
+	text_turn_all(a->w);
+}
+
+/* All that is under way to many is acknowledged in the same turn. */
+static void acknowledge_all_of_many(struct walk *w)
+{
+	struct acker a[MANY];
+
+	ack_fill_all(a, w);
+	for (unsigned int i = 0; i < MANY; i++) {
+		a[i].una = a[i].top;
+		ack_put(&a[i], TCP_BIT_ACK, NULL, 0);
+	}
+	text_turn_all(w);
+	ack_take_all(a, MANY);
+	ack_reset_all(a);
+}
+
+/* All that is under way to many connections is lost at the same time. */
+static void acknowledge_none_of_many(struct walk *w)
+{
+	struct acker a[MANY];
+
+	ack_fill_all(a, w);
+	for (unsigned int i = 0; i < MANY; i++) {
+		a[i].una += SEGMENT;
+		ack_put(&a[i], TCP_BIT_ACK, NULL, 0);
+	}
+	walk_turn(w);
+	for (unsigned int ms = 0; ms < 300; ms += 10) {
+		ack_take_all(a, MANY);
+		walk_jump(w, 10);
+		text_turn_all(w);
+	}
+	ack_take_all(a, MANY);
+	ack_reset_all(a);
+}
+
+/* Each of a burst of segments has many small requests. */
+static void ask_many(struct walk *w)
+{
+	struct acker a[MANY];
+
+	for (unsigned int i = 0; i < MANY; i++)
+		ack_open_from(&a[i], w, 1460, 3000 + i);
+	for (unsigned int i = 0; i < MANY; i++)
+		ack_put(&a[i], TCP_BIT_ACK, NULL, REQUESTS * REQUEST_BYTES);
+	text_turn_all(w);
+	ack_take_all(a, MANY);
+	ack_reset_all(a);
+}
+
 /* None of it is ever: it is all lost, and sent again. */
 static void acknowledge_none(struct walk *w)
 {
@@ -273,5 +494,12 @@ const struct text_kind text_acks[] = {
 	{"acknowledgements, all at once", &params, long_worker, NULL, acknowledge_all},
 	{"acknowledgements, two lost far apart", &params, long_worker, NULL, lose_apart},
 	{"acknowledgements, none", &params, long_worker, NULL, acknowledge_none},
+	{"acknowledgements, blocks that are untrue", &params, long_worker, NULL, select_untrue},
+	{"acknowledgements, blocks of parts", &params, long_worker, NULL, select_parts},
+	{"acknowledgements, of many at once", &params, long_worker, NULL, acknowledge_all_of_many},
+	{"acknowledgements, of many, to none", &params, long_worker, NULL,
+	 acknowledge_none_of_many},
+	{"acknowledgements, sent often", &params, long_worker, NULL, send_often},
+	{"many small requests of many", &params, long_worker, NULL, ask_many},
 };
 const unsigned int n_text_acks = sizeof(text_acks) / sizeof(text_acks[0]);
