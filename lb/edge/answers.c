@@ -39,12 +39,13 @@ static inline void answers_queue_raw(struct edge *e, struct edge_connection *c,
 	tcp_queue(&c->tcp, bytes);
 }
 
-/* The connection sends <bytes> of the chain. They are held. */
+/* The connection sends <bytes> of the chain of <packets>. They are held. */
 static inline void answers_queue_chain(struct edge *e, struct edge_connection *c,
-				       struct rte_mbuf *head, struct rte_mbuf *tail, uint32_t bytes)
+				       struct rte_mbuf *head, struct rte_mbuf *tail,
+				       uint32_t packets, uint32_t bytes)
 {
 	if (unlikely(c->secured))
-		edge_tls_queue(e, c, head, tail, bytes);
+		edge_tls_queue(e, c, head, tail, packets, bytes);
 	else
 		answers_queue_raw(e, c, head, tail, bytes);
 }
@@ -86,14 +87,10 @@ void edge_release_answer(struct edge *e, struct edge_busy *b, uint32_t packets)
 
 void edge_drop_answer(struct edge *e, struct edge_busy *b, struct edge_request *r)
 {
-	while (r->answer != NULL) {
-		struct rte_mbuf *m = r->answer;
-
-		r->answer = m->next;
-		rte_pktmbuf_free_seg(m);
-		edge_release_answer(e, b, 1);
-	}
-	r->answer_bytes = 0;
+	edge_bury(e, r->answer);
+	edge_release_answer(e, b, r->answer_packets);
+	r->answer = NULL;
+	r->answer_packets = r->answer_bytes = 0;
 }
 
 void edge_hold_answer(struct edge *e, struct edge_busy *b, uint32_t packets)
@@ -109,13 +106,13 @@ void edge_let_answer_go(struct edge *e, struct edge_busy *b, uint32_t packets)
 void edge_queue(struct edge *e, struct edge_connection *c, struct rte_mbuf *m)
 {
 	answers_hold(e, c->busy, m->nb_segs);
-	answers_queue_chain(e, c, m, rte_pktmbuf_lastseg(m), m->pkt_len);
+	answers_queue_chain(e, c, m, rte_pktmbuf_lastseg(m), m->nb_segs, m->pkt_len);
 	edge_touch(e, c);
 }
 
 void edge_queue_held(struct edge *e, struct edge_connection *c, struct rte_mbuf *m)
 {
-	answers_queue_chain(e, c, m, m, m->data_len);
+	answers_queue_chain(e, c, m, m, 1, m->data_len);
 }
 
 static void answers_unlink(struct edge_busy *b, struct edge_request *r)
@@ -145,9 +142,10 @@ static inline void answers_advance(struct edge *e, struct edge_connection *c)
 		return edge_emit_answers(e, c);
 	while ((r = *at) != NULL) {
 		if (edge_has_turn(b, r) && r->answer != NULL) {
-			answers_queue_chain(e, c, r->answer, r->answer_tail, r->answer_bytes);
+			answers_queue_chain(e, c, r->answer, r->answer_tail, r->answer_packets,
+					    r->answer_bytes);
 			r->answer = NULL;
-			r->answer_bytes = 0;
+			r->answer_packets = r->answer_bytes = 0;
 		}
 		if (edge_has_turn(b, r) && edge_request_is_over(r)) {
 			answers_unlink(b, r);
@@ -251,6 +249,7 @@ static __rte_always_inline bool answers_write(struct edge *e, struct edge_connec
 			return false;
 		edge_append(&r->answer, &r->answer_tail, m);
 		answers_hold(e, b, m->nb_segs);
+		r->answer_packets += m->nb_segs;
 		r->answer_bytes += m->pkt_len;
 		/* Pieces of a stream leave one by one: a usual reply is one of them. */
 		if (unlikely(r->streams))
@@ -442,7 +441,7 @@ __rte_noinline bool edge_rewrite_reply(struct edge *e, struct edge_connection *c
 	uint32_t packets = m->nb_segs;
 
 	if (!edge_rewrite_begin(e, c, r, reply, m)) {
-		rte_pktmbuf_free(m);
+		edge_bury(e, m);
 		answers_fail(e, c, r, LB_NOTICE_BUSY, LB_DROP_NO_MBUF, reply->more);
 		return false;
 	}
@@ -465,6 +464,7 @@ void edge_answer_text(struct edge *e, struct edge_connection *c, struct edge_req
 	}
 	edge_append(&r->answer, &r->answer_tail, m);
 	answers_hold(e, c->busy, m->nb_segs);
+	r->answer_packets += m->nb_segs;
 	r->answer_bytes += m->pkt_len;
 	if (ends) {
 		edge_reserve(c->busy, -r->reserved);
@@ -483,14 +483,14 @@ bool edge_reply(struct lcore *lc, struct flow *flow, struct rte_mbuf *m, uint64_
 	struct stream_reply reply = {.chunk = chunk, .length = m->pkt_len, .more = more};
 
 	if (r == NULL || r->answered) {
-		rte_pktmbuf_free(m);
+		edge_bury(lc->edge, m);
 		return false;
 	}
 	if (unlikely(r->parent != NULL))
 		return edge_rows_reply(lc->edge, c, r, m, more || chunk > 0);
 	r->reply_bytes += m->pkt_len;
 	if (r->reply_bytes > lcore_service_config(lc, r->service)->max_reply) {
-		rte_pktmbuf_free(m);
+		edge_bury(lc->edge, m);
 		answers_fail(lc->edge, c, r, LB_NOTICE_MODEL_ERROR, LB_DROP_REPLY_TOO_LARGE, more);
 		return false;
 	}
@@ -510,14 +510,17 @@ bool edge_reply(struct lcore *lc, struct flow *flow, struct rte_mbuf *m, uint64_
 	return true;
 }
 
-void edge_acknowledged(struct edge *e, struct edge_connection *c)
+/* Packets of a connection that are freed at once when they are acknowledged: those of a packet that
+ * a port cuts. And in a turn, of those with more. */
+#define ANSWERS_AT_ONCE 32u
+#define ANSWERS_A_TURN  512u
+
+/* Frees packets that the client has acknowledged, and returns how many. */
+static inline uint32_t answers_free(const struct edge_connection *c, struct edge_busy *b)
 {
-	struct edge_busy *b = c->busy;
 	uint32_t packets = 0;
 
-	if (b == NULL || b->out == NULL)
-		return;
-	while (b->out != NULL) {
+	while (b->out != NULL && packets < ANSWERS_AT_ONCE) {
 		struct rte_mbuf *m = b->out;
 		uint32_t acked = c->tcp.snd_una - b->out_seq;
 
@@ -536,10 +539,53 @@ void edge_acknowledged(struct edge *e, struct edge_connection *c)
 		rte_pktmbuf_free_seg(m);
 		packets++;
 	}
+	return packets;
+}
+
+/* It has more, or perhaps: others have their part of the turn first. */
+static __rte_noinline void answers_free_later(struct edge *e, struct edge_busy *b)
+{
+	if (b->frees)
+		return;
+	b->frees = true;
+	TAILQ_INSERT_TAIL(&e->freeing, b, freeing);
+}
+
+void edge_leave_freeing(struct edge *e, struct edge_busy *b)
+{
+	if (likely(!b->frees))
+		return;
+	b->frees = false;
+	TAILQ_REMOVE(&e->freeing, b, freeing);
+}
+
+void edge_acknowledged(struct edge *e, struct edge_connection *c)
+{
+	struct edge_busy *b = c->busy;
+	uint32_t packets;
+
+	if (b == NULL || b->out == NULL)
+		return;
+	packets = answers_free(c, b);
 	if (packets > 0)
 		answers_let_go(e, b, packets);
+	if (unlikely(packets == ANSWERS_AT_ONCE) && b->out != NULL)
+		answers_free_later(e, b);
 	/* Answers that wait for windows of HTTP/2 go when these open. */
 	if (unlikely(b->placement.framing->emit != NULL) &&
 	    (b->held_back || c->ended || c->closing))
 		edge_emit_answers(e, c);
+}
+
+void edge_free_acknowledged(struct edge *e)
+{
+	for (unsigned int left = ANSWERS_A_TURN / ANSWERS_AT_ONCE; left > 0; left--) {
+		struct edge_busy *b = TAILQ_FIRST(&e->freeing);
+
+		if (b == NULL)
+			return;
+		edge_leave_freeing(e, b);
+		edge_acknowledged(e, b->connection);
+		edge_touch(e, b->connection);
+	}
 }

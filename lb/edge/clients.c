@@ -45,6 +45,8 @@ struct edge_client *edge_client_join(struct edge *e, const struct flow *flow)
 		e->n_clients++;
 		*client = (struct edge_client){.next = *chain, .key = key, .zone = zone};
 		TAILQ_INIT(&client->waiting);
+		TAILQ_INIT(&client->others);
+		STAILQ_INIT(&client->more);
 		for (enum edge_tls_way way = 0; way < EDGE_TLS_WAYS; way++)
 			TAILQ_INIT(&client->tls[way]);
 		*chain = client;

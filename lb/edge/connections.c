@@ -155,6 +155,7 @@ static void connections_free_busy(struct edge *e, struct edge_connection *c)
 	if (c->narrow)
 		TAILQ_REMOVE(&e->narrow, b, narrow);
 	edge_leave_soon(b);
+	edge_leave_freeing(e, b);
 	c->stalled = c->narrow = false;
 }
 
@@ -412,7 +413,7 @@ bool edge_resume(struct lcore *lc, unsigned int *visits)
 
 	edge_begin_turn(e);
 	*visits += edge_run_timers(e);
-	*visits += !TAILQ_EMPTY(&e->stalled) + !TAILQ_EMPTY(&e->turns) + !TAILQ_EMPTY(&e->rows);
+	*visits += !TAILQ_EMPTY(&e->others) + !TAILQ_EMPTY(&e->turns) + !TAILQ_EMPTY(&e->rows);
 	if (e->n_wait > 0)
 		connections_expire_waits(e);
 	if (unlikely(edge_next_rewrite(e) != NULL)) {
@@ -585,21 +586,28 @@ static void connections_end_turn(struct edge *e)
 	edge_rows_end_turn(e);
 	e->ends_left = EDGE_WORK_LEAST;
 	e->goes_on |= e->resumes_on;
-	e->resumed = 0;
+	e->resumed = e->bursts = 0;
 	e->resumes_on = false;
 }
 
-/* Some of those that have had their part of a turn have one of this, behind all others. */
+/* Some of those that have had their part of a turn have one of this, behind all others: the next
+ * one of each of some clients, so that one with many delays itself. */
 static __rte_noinline void connections_go_on(struct edge *e)
 {
+	struct edge_client *client;
 	struct edge_connection *c;
 
-	for (unsigned int i = 0; i < EDGE_LONG && (c = STAILQ_FIRST(&e->due_more)) != NULL; i++) {
-		STAILQ_REMOVE_HEAD(&e->due_more, due);
+	for (unsigned int i = 0; i < EDGE_LONG && (client = TAILQ_FIRST(&e->due_more)) != NULL;
+	     i++) {
+		c = STAILQ_FIRST(&client->more);
+		STAILQ_REMOVE_HEAD(&client->more, due);
+		TAILQ_REMOVE(&e->due_more, client, more_turn);
+		if (!STAILQ_EMPTY(&client->more))
+			TAILQ_INSERT_TAIL(&e->due_more, client, more_turn);
 		c->goes_on = false;
 		STAILQ_INSERT_TAIL(&e->due, c, due);
 	}
-	e->goes_on = !STAILQ_EMPTY(&e->due_more);
+	e->goes_on = !TAILQ_EMPTY(&e->due_more);
 }
 
 /* The others acknowledge what came for them, and offer their clients as much again: with many,
@@ -629,9 +637,11 @@ unsigned int edge_transmit(struct lcore *lc)
 	e->goes_on = false;
 	if (unlikely(e->n_graves > 0))
 		edge_free_buried(e, CONNECTIONS_BURIED);
+	if (unlikely(!TAILQ_EMPTY(&e->freeing)))
+		edge_free_acknowledged(e);
 	if (unlikely(e->tls != NULL))
 		edge_tls_write_on(e);
-	if (unlikely(!STAILQ_EMPTY(&e->due_more)))
+	if (unlikely(!TAILQ_EMPTY(&e->due_more)))
 		connections_go_on(e);
 	/* Those that cannot send all join the list again. */
 	STAILQ_CONCAT(&due, &e->due);
@@ -682,7 +692,7 @@ void edge_drain(struct lcore *lc)
 	if (e == NULL)
 		return;
 	STAILQ_INIT(&e->due);
-	STAILQ_INIT(&e->due_more);
+	TAILQ_INIT(&e->due_more);
 	e->n_touched = 0;
 	for (uint32_t i = 1; e->connection != NULL && i <= e->connections; i++)
 		if (e->connection[i].handle != 0)

@@ -3,8 +3,10 @@
  */
 #include "edge/deadlines.h"
 
-/* Timers visited per turn: bounds its time. */
-#define DEADLINES_BUDGET 256
+/* Timers visited per turn: bounds its time. One that judges segments under way counts as one more
+ * for so many of them. */
+#define DEADLINES_BUDGET  256
+#define DEADLINES_RECORDS 64
 /* Timers whose connections are prefetched before the first of them is visited. */
 #define DEADLINES_TOGETHER 32
 /* A connection is visited this often: its flow lives as long as it does. */
@@ -85,65 +87,94 @@ static bool deadlines_is_unused(struct edge *e, const struct edge_connection *c)
 	       e->stack.now_ms - c->idle_ms >= e->idle_ms;
 }
 
+/* Its timers are run. Returns what that counts as. */
+static int deadlines_run(struct edge *e, struct edge_connection *c)
+{
+	const struct tcp_active *a = c->tcp.active;
+	int cost = 1 + (a == NULL ? 0 : (int)a->n_sent / DEADLINES_RECORDS);
+	struct flow *flow = edge_flow(e, c);
+
+	edge_select(e, c->service);
+	tcp_timer(&e->stack, &c->tcp);
+	if (unlikely(flow == NULL)) {
+		edge_expired(e, c);
+		return cost;
+	}
+	conntrack_touch(flow, e->lc->now_ms);
+	edge_touch(e, c);
+	return cost;
+}
+
 /*
  * A timer's entry came up, often early: what has happened since has set the timer later. A segment
- * keeps the flow alive, so it is touched where none came for long.
+ * keeps the flow alive, so it is touched where none came for long. Returns what the visit counts
+ * as.
  */
-static void deadlines_visit(struct edge *e, struct edge_connection *c)
+static int deadlines_visit(struct edge *e, struct edge_connection *c)
 {
 	bool quiet = e->stack.now_ms - c->tcp.heard_ms > DEADLINES_VISIT_MS / 2;
-	struct flow *flow;
 	uint32_t ms;
 
 	if (!c->closing && deadlines_is_unused(e, c))
-		return edge_close(e, c);
-	if (!quiet && tcp_due(&c->tcp, &ms) && sequence_after(ms, e->stack.now_ms))
-		return edge_set_timer(e, c, ms);
-	flow = edge_flow(e, c);
-	edge_select(e, c->service);
-	tcp_timer(&e->stack, &c->tcp);
-	if (unlikely(flow == NULL))
-		return edge_expired(e, c);
-	conntrack_touch(flow, e->lc->now_ms);
-	edge_touch(e, c);
+		edge_close(e, c);
+	else if (!quiet && tcp_due(&c->tcp, &ms) && sequence_after(ms, e->stack.now_ms))
+		edge_set_timer(e, c, ms);
+	else
+		return deadlines_run(e, c);
+	return 1;
 }
 
-/* Looks at those of a list whose time has come; <left> at most. Returns how many more it might. */
-static unsigned int deadlines_run_soon(struct edge *e, struct edge_busy_list *list,
-				       unsigned int left)
+/* Looks at those of a list whose time has come, as long as <left> is more than 0. Returns the rest.
+ */
+static int deadlines_run_soon(struct edge *e, struct edge_busy_list *list, int left)
 {
 	struct edge_busy *b;
 
-	for (; left > 0 && (b = TAILQ_FIRST(list)) != NULL &&
-	       !sequence_after(b->soon_ms, e->stack.now_ms);
-	     left--) {
+	while (left > 0 && (b = TAILQ_FIRST(list)) != NULL &&
+	       !sequence_after(b->soon_ms, e->stack.now_ms)) {
 		edge_leave_soon(b);
-		deadlines_visit(e, b->connection);
+		left -= deadlines_visit(e, b->connection);
 	}
 	return left;
 }
 
+/* Takes some of those that are due. Returns how many. */
+static unsigned int deadlines_take(struct edge *e, uint32_t number[DEADLINES_TOGETHER])
+{
+	unsigned int n;
+
+	for (n = 0; n < DEADLINES_TOGETHER; n++) {
+		number[n] = tcp_wheel_take(&e->wheel);
+		if (number[n] == 0)
+			break;
+		tcp_wheel_prefetch(&e->wheel, number[n]);
+		rte_prefetch0(&e->connection[number[n]]);
+		rte_prefetch0(&e->connection[number[n]].tcp.timer_ms);
+	}
+	return n;
+}
+
 unsigned int edge_run_timers(struct edge *e)
 {
-	unsigned int left = DEADLINES_BUDGET, n;
 	uint32_t number[DEADLINES_TOGETHER];
+	unsigned int n = DEADLINES_TOGETHER;
+	int left = DEADLINES_BUDGET;
 
+	/* It is called again when a burst of requests was read. */
+	if (e->timers_turn == (uint32_t)e->lc->stats.polls)
+		return 0;
+	e->timers_turn = (uint32_t)e->lc->stats.polls;
 	left = deadlines_run_soon(e, &e->owing, left);
 	left = deadlines_run_soon(e, &e->answered, left);
 	tcp_wheel_advance(&e->wheel, e->stack.now_ms);
-	for (; left >= DEADLINES_TOGETHER; left -= n) {
-		for (n = 0; n < DEADLINES_TOGETHER; n++) {
-			number[n] = tcp_wheel_take(&e->wheel);
-			if (number[n] == 0)
-				break;
-			tcp_wheel_prefetch(&e->wheel, number[n]);
-			rte_prefetch0(&e->connection[number[n]]);
-			rte_prefetch0(&e->connection[number[n]].tcp.timer_ms);
+	while (left >= DEADLINES_TOGETHER && n == DEADLINES_TOGETHER) {
+		n = deadlines_take(e, number);
+		for (unsigned int i = 0; i < n; i++) {
+			if (likely(left > 0))
+				left -= deadlines_visit(e, &e->connection[number[i]]);
+			else /* the next turn has them */
+				tcp_wheel_set(&e->wheel, number[i], e->stack.now_ms);
 		}
-		for (unsigned int i = 0; i < n; i++)
-			deadlines_visit(e, &e->connection[number[i]]);
-		if (n < DEADLINES_TOGETHER)
-			return DEADLINES_BUDGET - left + n;
 	}
 	return DEADLINES_BUDGET - left;
 }
@@ -168,13 +199,13 @@ uint64_t edge_deadline(const struct lcore *lc)
 
 	if (e == NULL)
 		return UINT64_MAX;
-	waits = !STAILQ_EMPTY(&e->due) || !STAILQ_EMPTY(&e->due_more) ||
-		!TAILQ_EMPTY(&e->stalled) || !TAILQ_EMPTY(&e->turns) || !TAILQ_EMPTY(&e->wanting) ||
-		!TAILQ_EMPTY(&e->writing) || !TAILQ_EMPTY(&e->narrow) ||
-		(unlikely(e->tls != NULL) && edge_tls_waits(e));
+	waits = !STAILQ_EMPTY(&e->due) || !TAILQ_EMPTY(&e->due_more) || !TAILQ_EMPTY(&e->others) ||
+		!TAILQ_EMPTY(&e->turns) || !TAILQ_EMPTY(&e->wanting) || !TAILQ_EMPTY(&e->writing) ||
+		!TAILQ_EMPTY(&e->narrow) || (unlikely(e->tls != NULL) && edge_tls_waits(e));
 	/* Text that waits for its turn only goes on at once. */
-	if (e->text_short || e->goes_on || e->n_graves > 0 || edge_next_rewrite(e) != NULL ||
-	    !TAILQ_EMPTY(&e->rows) || (unlikely(e->tls != NULL) && edge_tls_must_go_on(e)))
+	if (e->text_short || e->goes_on || e->n_graves > 0 || !TAILQ_EMPTY(&e->freeing) ||
+	    edge_next_rewrite(e) != NULL || !TAILQ_EMPTY(&e->rows) ||
+	    (unlikely(e->tls != NULL) && edge_tls_must_go_on(e)))
 		return lc->now;
 	if (waits)
 		ms = 1;

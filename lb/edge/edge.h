@@ -117,6 +117,9 @@ bool edge_is_session(const struct lcore *lc, const struct flow *flow, uint32_t h
 bool edge_reply(struct lcore *lc, struct flow *flow, struct rte_mbuf *m, uint64_t tag,
 		uint32_t chunk, bool more);
 
+/* Frees a reply that nobody gets; a long one some packets at a time. */
+void edge_free_reply(struct lcore *lc, struct rte_mbuf *m);
+
 /* The request, of <*service>, ends with a notice, enum lb_notice. False: the request is gone. */
 bool edge_notice(struct lcore *lc, const struct flow *flow, uint8_t code, uint64_t tag,
 		 uint16_t *service);

@@ -18,6 +18,8 @@ struct edge_busy;
 TAILQ_HEAD(edge_busy_list, edge_busy);
 struct edge_tls;
 TAILQ_HEAD(edge_tls_list, edge_tls);
+struct edge_connection;
+STAILQ_HEAD(edge_list, edge_connection);
 
 /* Connections with TLS wait for time to read records, and to write some. */
 enum edge_tls_way { EDGE_TLS_READS, EDGE_TLS_WRITES, EDGE_TLS_WAYS };
@@ -42,6 +44,12 @@ struct edge_client {
 	/* connections whose framing reads text, and that wait for their client's turn */
 	TAILQ_ENTRY(edge_client) turn; /* of those with any, the next to be visited first */
 	struct edge_busy_list waiting; /* by <wants>, the next to be read first */
+	/* the same of others, that wait for room */
+	TAILQ_ENTRY(edge_client) other_turn;
+	struct edge_busy_list others; /* likewise */
+	/* the same of those that have had their part of a turn to send, and have more */
+	TAILQ_ENTRY(edge_client) more_turn;
+	struct edge_list more; /* by <due> */
 	int32_t credit; /* text that its turn has left; below 0: a call took more than there was */
 	uint32_t credit_turn; /* the lcore's turn in which it last got some without waiting */
 	/* the same of records, by what they wait for */
@@ -147,7 +155,7 @@ struct edge_request {
 	struct edge_rewrite *rewrite; /* of its reply's oldest chunk; NULL: there is none now */
 	/* pieces of its answer that are complete, while those of earlier requests are not */
 	struct rte_mbuf *answer, *answer_tail;
-	uint32_t answer_bytes;
+	uint32_t answer_bytes, answer_packets;
 	uint32_t reply_packets;
 	uint64_t reply_bytes; /* of all its chunks so far */
 	/* of a batch, or one of its rows */
@@ -265,6 +273,7 @@ struct edge_busy {
 	bool held_back; /* it may have more to send than the client's acknowledgements allowed */
 	bool shut; /* answers wait, and the client's windows of HTTP/2 have no room for them */
 	bool session;         /* it is counted among its client's */
+	bool frees; /* packets that were acknowledged are freed in the next turns: <freeing> */
 	struct edge_tls *tls; /* NULL: the connection has no TLS */
 	struct placement placement;
 	/* The first and last of those to send that are marked, so that a number far from <at> is
@@ -279,6 +288,7 @@ struct edge_busy {
 	uint64_t waits_position;
 	TAILQ_ENTRY(edge_busy) wants;  /* on the edge's list of those that wait for room */
 	TAILQ_ENTRY(edge_busy) narrow; /* of those whose window is closed for want of memory */
+	TAILQ_ENTRY(edge_busy) freeing; /* of those with <frees> */
 } __attribute__((aligned(64)));
 /* Bytes of it that each segment and reply needs. */
 #define EDGE_BUSY_HOT offsetof(struct edge_busy, last_marked)
@@ -330,8 +340,6 @@ struct edge_wait {
 	struct tcp_time_wait wait;
 };
 
-STAILQ_HEAD(edge_list, edge_connection);
-
 /* A request that the walk is to cancel. */
 struct edge_cancel {
 	uint64_t handle; /* of its flow */
@@ -364,6 +372,7 @@ struct edge {
 	const struct service_snapshot *known; /* the configuration of this turn */
 	struct tcp_secret secret;
 	struct tcp_wheel wheel;
+	uint32_t timers_turn;               /* the lcore's turn in which timers were run last */
 	struct edge_connection *connection; /* by number, from 1 on */
 	uint32_t connections, n_open;
 	uint32_t *free_connection; /* stack */
@@ -421,22 +430,27 @@ struct edge {
 	uint32_t backlog_max;
 	uint32_t wait_ms, idle_ms;
 	struct edge_list due;          /* by <due> */
-	struct edge_list due_more;     /* likewise: have had their part of a turn, and have more */
-	/* of those, some for which something came in this turn: it is acknowledged */
+	/* clients of those that have had their part of a turn, and have more */
+	struct edge_turns due_more;
+	/* of those connections, some for which something came in this turn: it is acknowledged */
 	struct edge_connection *touched[EDGE_TOUCHED];
 	unsigned int n_touched;
 	/* by <soon>: those with an acknowledgement that waits for a reply to carry it, and those
 	 * whose client has a while to answer; the first is looked at first */
 	struct edge_busy_list owing, answered;
-	struct edge_busy_list stalled;  /* by <wants>, without those whose framing reads text */
-	struct edge_busy *next_stalled; /* the next of these to be looked at; NULL: the first */
+	/* clients with connections that wait for room, without those whose framing reads text; and
+	 * these connections */
+	struct edge_turns others;
+	uint32_t n_others;
 	/* bursts of requests that were read of those in this turn; and there was no time for more
 	 */
 	uint32_t resumed;
 	bool resumes_on;
-	struct edge_turns turns;        /* the clients of those */
-	uint32_t n_turns;               /* connections that wait for a turn there */
+	uint32_t bursts;               /* of requests that segments of this turn have filled */
+	struct edge_turns turns;       /* the clients of those that read text */
+	uint32_t n_turns;              /* connections that wait for a turn there */
 	struct edge_busy_list narrow;  /* by <narrow> */
+	struct edge_busy_list freeing; /* by <freeing> */
 	uint32_t widened_ms;           /* when these were looked at last */
 	/* text: what is read and written for the framing kserve */
 	struct kserve_room *kserve;
@@ -890,8 +904,12 @@ static inline struct rte_mbuf *edge_refer(struct edge *e, struct rte_mbuf *m, co
 /* The open request of <flow> with that number, and its connection; or NULL. */
 struct edge_request *edge_request_of(const struct lcore *lc, const struct flow *flow, uint64_t tag,
 				     struct edge_connection **c);
-/* The client has acknowledged up to tcp.snd_una. */
+/* The client has acknowledged up to tcp.snd_una: packets before it are freed, and of many some in
+ * the next turns. */
 void edge_acknowledged(struct edge *e, struct edge_connection *c);
+/* Goes on with that. */
+void edge_free_acknowledged(struct edge *e);
+void edge_leave_freeing(struct edge *e, struct edge_busy *b);
 /* Answers a request with a notice. */
 void edge_refuse(struct edge *e, struct edge_connection *c, struct edge_request *r, uint8_t code);
 /* The reply <m> is written anew; takes it. False: it is dropped, and the request has failed. */
@@ -993,9 +1011,9 @@ uint64_t edge_tls_held(const struct edge_busy *b);
 uint64_t edge_tls_unsent(const struct edge_busy *b);
 /* All that came in order was read. */
 bool edge_tls_is_read(const struct edge_busy *b);
-/* A chain to be encrypted; it is held already. */
+/* A chain of <packets> to be encrypted; it is held already. */
 void edge_tls_queue(struct edge *e, struct edge_connection *c, struct rte_mbuf *head,
-		    struct rte_mbuf *tail, uint32_t bytes);
+		    struct rte_mbuf *tail, uint32_t packets, uint32_t bytes);
 /* Encrypts what may be sent now. */
 void edge_tls_write(struct edge *e, struct edge_connection *c);
 /* All is answered: says goodbye. True: TCP may close. */

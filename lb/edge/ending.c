@@ -51,6 +51,11 @@ void edge_bury(struct edge *e, struct rte_mbuf *m)
 	e->grave[e->n_graves++] = m;
 }
 
+void edge_free_reply(struct lcore *lc, struct rte_mbuf *m)
+{
+	edge_bury(lc->edge, m);
+}
+
 /* One of those without a place has one now. */
 static void ending_bury_again(struct edge *e)
 {

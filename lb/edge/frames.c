@@ -36,6 +36,7 @@ static struct rte_mbuf *frames_take_packet(struct edge *e, struct edge_busy *b,
 		return part;
 	}
 	r->answer = m->next;
+	r->answer_packets--;
 	m->next = NULL;
 	m->nb_segs = 1;
 	m->pkt_len = m->data_len;
@@ -68,14 +69,12 @@ static bool frames_send(struct edge *e, struct edge_connection *c, struct edge_r
 /* The rest of an answer that is over is freed. */
 static void frames_drop(struct edge *e, struct edge_connection *c, struct edge_request *r)
 {
-	while (r->answer != NULL) {
-		struct rte_mbuf *m = r->answer;
-
-		r->answer = m->next;
-		rte_pktmbuf_free_seg(m);
-		edge_let_answer_go(e, c->busy, 1);
-	}
-	r->answer_bytes = 0;
+	if (r->answer == NULL)
+		return;
+	edge_bury(e, r->answer);
+	edge_let_answer_go(e, c->busy, r->answer_packets);
+	r->answer = NULL;
+	r->answer_packets = r->answer_bytes = 0;
 }
 
 /* --- pieces ------------------------------------------------------------------------------------

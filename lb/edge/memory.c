@@ -102,18 +102,20 @@ int edge_create(struct lcore *lc, const uint64_t seed[2])
 	if (edge_mark_offset < 0)
 		return -ENOMEM;
 	e->flows = conntrack_flows(lc->ct);
+	e->timers_turn = UINT32_MAX;
 	e->secret = (struct tcp_secret){{seed[0] ^ SEED_WORD, seed[1] ^ lc->index}};
 	e->connections = pools.connections;
 	e->waits = pools.time_waits;
 	e->gather_max =
 		rte_pktmbuf_data_room_size(lc->packets) - RTE_PKTMBUF_HEADROOM - ROCE_TRAILER_MAX;
 	STAILQ_INIT(&e->due);
-	STAILQ_INIT(&e->due_more);
+	TAILQ_INIT(&e->due_more);
 	TAILQ_INIT(&e->owing);
 	TAILQ_INIT(&e->answered);
-	TAILQ_INIT(&e->stalled);
+	TAILQ_INIT(&e->others);
 	TAILQ_INIT(&e->turns);
 	TAILQ_INIT(&e->narrow);
+	TAILQ_INIT(&e->freeing);
 	TAILQ_INIT(&e->wanting);
 	TAILQ_INIT(&e->filling);
 	TAILQ_INIT(&e->ready);

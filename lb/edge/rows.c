@@ -490,13 +490,13 @@ bool edge_rows_reply(struct edge *e, struct edge_connection *c, struct edge_requ
 	struct edge_rows *w = r->rows;
 
 	if (r->answered) {
-		rte_pktmbuf_free(m);
+		edge_bury(e, m);
 		return false;
 	}
 	/* A row's reply is not a stream, and all have to be one chain. */
 	if (more || w->packets + m->nb_segs > UINT16_MAX ||
 	    m->pkt_len > lcore_service_config(e->lc, r->service)->max_reply) {
-		rte_pktmbuf_free(m);
+		edge_bury(e, m);
 		edge_request_fail(c->busy, row, LB_NOTICE_MODEL_ERROR, LB_DROP_REPLY_TOO_LARGE);
 		return false;
 	}

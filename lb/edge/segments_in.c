@@ -371,7 +371,8 @@ static __rte_noinline void segments_linger(struct edge *e, struct edge_connectio
 	uint32_t most = EDGE_LINGER_BYTES + e->lc->services->max_request[c->service];
 
 	c->lingered += RTE_MAX(a->header.length, SEGMENTS_SMALL);
-	if (c->lingered <= most || (c->busy != NULL && c->busy->first != NULL) || c->tcp.rst_now)
+	if (c->lingered <= most || (c->busy != NULL && c->busy->first != NULL) || c->tcp.rst_now ||
+	    edge_is_over(c))
 		return;
 	edge_count_drop(e, c, LB_DROP_TCP_LINGERED);
 	tcp_abort(&c->tcp);
@@ -633,8 +634,10 @@ unsigned int edge_receive(struct lcore *lc, unsigned int from)
 	edge_prefetch(lc, flow, s->n - from);
 	e->n_changed = 0;
 	for (unsigned int i = 0; from + i < s->n; i++) {
-		if (lc->burst.n >= LB_BURST - 1)
+		if (lc->burst.n >= LB_BURST - 1) {
+			e->bursts++;
 			return from + i;
+		}
 		if (segments_changed(e, hash[i]))
 			conntrack_lookup_burst(lc->ct, s->key + from + i, hash + i, 1, flow + i);
 		/* The rest is read from the packet. */

@@ -309,6 +309,21 @@ static inline bool emit_next(struct edge *e, struct edge_connection *c, struct t
 				    : tcp_next(&e->stack, &c->tcp, h);
 }
 
+/* It has more, and goes on in one of the next turns. */
+static __rte_noinline void emit_go_on(struct edge *e, struct edge_connection *c)
+{
+	struct edge_client *client;
+
+	e->goes_on = true;
+	if (c->busy == NULL || c->busy->out == NULL)
+		return edge_touch(e, c);
+	client = c->busy->client;
+	c->is_due = c->goes_on = true;
+	if (STAILQ_EMPTY(&client->more))
+		TAILQ_INSERT_TAIL(&e->due_more, client, more_turn);
+	STAILQ_INSERT_TAIL(&client->more, c, due);
+}
+
 bool edge_emit(struct edge *e, struct edge_connection *c, unsigned int *sent)
 {
 	const struct flow *flow = edge_flow(e, c);
@@ -334,10 +349,7 @@ bool edge_emit(struct edge *e, struct edge_connection *c, unsigned int *sent)
 			trace_connection(e->lc, c->handle, TRACE_RESET, 0, 0);
 		(*sent)++;
 	} while (!tcp_is_quiet(&c->tcp) && --left > 0);
-	if (unlikely(left == 0) && !edge_is_over(c) && !c->goes_on) {
-		e->goes_on = true;
-		c->is_due = c->goes_on = true;
-		STAILQ_INSERT_TAIL(&e->due_more, c, due);
-	}
+	if (unlikely(left == 0) && !edge_is_over(c) && !c->goes_on)
+		emit_go_on(e, c);
 	return true;
 }

@@ -13,6 +13,8 @@
 /* Bursts of requests that are read of connections that waited, in a turn: a client's replies may
  * give room for thousands at once. */
 #define STALLED_BURSTS 2
+/* Bursts of requests in a turn beyond which those of segments that have just come wait, too. */
+#define STALLED_BURSTS_NEW 4
 /* Text of a client's turn: a call of HTTP/1.1 with few fields takes half of it. */
 #define STALLED_QUANTUM EDGE_WORK_LEAST
 /* Text that a client's call may have taken beyond its turn: a large document. */
@@ -32,7 +34,10 @@ static void stalled_join(struct edge *e, struct edge_busy *b)
 
 	client->stalled++;
 	if (!stalled_reads_text(b)) {
-		TAILQ_INSERT_TAIL(&e->stalled, b, wants);
+		if (TAILQ_EMPTY(&client->others))
+			TAILQ_INSERT_TAIL(&e->others, client, other_turn);
+		TAILQ_INSERT_TAIL(&client->others, b, wants);
+		e->n_others++;
 		return;
 	}
 	if (TAILQ_EMPTY(&client->waiting))
@@ -47,9 +52,10 @@ void edge_leave_stalled(struct edge *e, struct edge_busy *b)
 
 	client->stalled--;
 	if (!stalled_reads_text(b)) {
-		if (e->next_stalled == b)
-			e->next_stalled = TAILQ_NEXT(b, wants);
-		TAILQ_REMOVE(&e->stalled, b, wants);
+		TAILQ_REMOVE(&client->others, b, wants);
+		if (TAILQ_EMPTY(&client->others))
+			TAILQ_REMOVE(&e->others, client, other_turn);
+		e->n_others--;
 		return;
 	}
 	TAILQ_REMOVE(&client->waiting, b, wants);
@@ -120,6 +126,16 @@ static bool stalled_must_wait(const struct edge *e, struct edge_client *client)
 	return !TAILQ_EMPTY(&e->turns) && client->credit <= 0;
 }
 
+/* Does what has just come wait for a later turn? In the middle of a request of a framing without
+ * text there is nothing to be begun. */
+static inline bool stalled_waits_at_once(const struct edge *e, const struct edge_busy *b)
+{
+	if (unlikely(stalled_reads_text(b)))
+		return stalled_must_wait(e, b->client);
+	return unlikely(e->bursts >= STALLED_BURSTS_NEW) &&
+	       b->placement.stream.position <= b->in_order;
+}
+
 /* It wants more of a turn than is left: it has the next one. */
 static void stalled_go_first(struct edge *e, struct edge_busy *b)
 {
@@ -138,10 +154,10 @@ static void stalled_read(struct edge *e, struct edge_connection *c, bool again)
 {
 	bool stalled;
 
+	if (!again && stalled_waits_at_once(e, c->busy))
+		return edge_stall(e, c, true);
 	if (likely(!stalled_reads_text(c->busy)))
 		stalled = edge_read(e, c);
-	else if (!again && stalled_must_wait(e, c->busy->client))
-		return edge_stall(e, c, true);
 	else
 		stalled = stalled_read_text(e, c);
 	if (likely(!stalled))
@@ -197,34 +213,7 @@ static bool stalled_has_room(const struct edge *e)
 	return e->lc->burst.n < LB_BURST - 1 && e->free_request != NULL;
 }
 
-/*
- * Those that still have to wait go to the end of the list. One that would get nothing, because
- * those before it took all, keeps its place: so all have their turn. Each turn goes on where the
- * one before stopped.
- */
-static void stalled_resume_others(struct edge *e)
-{
-	struct edge_busy *last = TAILQ_LAST(&e->stalled, edge_busy_list), *b = NULL;
-
-	if (e->resumed == STALLED_BURSTS) {
-		e->resumes_on = true;
-		return;
-	}
-	if (e->next_stalled == NULL)
-		e->next_stalled = TAILQ_FIRST(&e->stalled);
-	for (unsigned int left = STALLED_VISITS; b != last && left > 0; left--) {
-		if (!stalled_has_room(e))
-			return;
-		b = e->next_stalled;
-		e->next_stalled = TAILQ_NEXT(b, wants);
-		if (!edge_has_reply_room(e, b) && !stalled_is_inside(b))
-			continue;
-		edge_stall(e, b->connection, false);
-		stalled_progress(e, b->connection, true);
-	}
-}
-
-/* The client's turn: the next of its connections reads. False: it had no room for that. */
+/* The client's turn: the next of its connections reads. False: it has read nothing. */
 static bool stalled_visit(struct edge *e, struct edge_client *client)
 {
 	struct edge_busy *b = TAILQ_FIRST(&client->waiting);
@@ -259,9 +248,43 @@ static void stalled_resume_text(struct edge *e)
 	}
 }
 
+/* The same of the others: the next connection reads until there is no room. */
+static bool stalled_visit_other(struct edge *e, struct edge_client *client)
+{
+	struct edge_busy *b = TAILQ_FIRST(&client->others);
+	uint64_t position = b->placement.stream.position;
+
+	TAILQ_REMOVE(&e->others, client, other_turn);
+	TAILQ_INSERT_TAIL(&e->others, client, other_turn);
+	if (!edge_has_reply_room(e, b) && !stalled_is_inside(b)) {
+		TAILQ_REMOVE(&client->others, b, wants);
+		TAILQ_INSERT_TAIL(&client->others, b, wants);
+		return false;
+	}
+	edge_stall(e, b->connection, false);
+	stalled_progress(e, b->connection, true);
+	return b->placement.stream.position != position;
+}
+
+/* Where the room of a burst, or the time of the turn, ends, the next one goes on. */
+static void stalled_resume_others(struct edge *e)
+{
+	unsigned int vain = 0;
+
+	if (e->resumed == STALLED_BURSTS) {
+		e->resumes_on = true;
+		return;
+	}
+	for (unsigned int left = STALLED_VISITS; left > 0 && vain < e->n_others; left--) {
+		if (!stalled_has_room(e))
+			return;
+		vain = stalled_visit_other(e, TAILQ_FIRST(&e->others)) ? 0 : vain + 1;
+	}
+}
+
 void edge_resume_stalled(struct edge *e)
 {
-	if (!TAILQ_EMPTY(&e->stalled)) {
+	if (!TAILQ_EMPTY(&e->others)) {
 		stalled_resume_others(e);
 		e->resumed += e->lc->burst.n > 0 && e->resumed < STALLED_BURSTS;
 	}

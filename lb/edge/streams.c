@@ -31,7 +31,7 @@ void edge_stream_drop_text(struct edge *e, struct edge_busy *b, struct edge_requ
 	/* It may be part of a chunk that is written. */
 	edge_release_answer(e, b, r->text_packets);
 	r->text_packets = 0;
-	rte_pktmbuf_free(r->text);
+	edge_bury(e, r->text);
 	r->text = NULL;
 }
 

@@ -220,18 +220,12 @@ static void tls_end_opening(struct edge *e, struct edge_tls *t)
 /* Drops all that waits to be encrypted. */
 static void tls_drop_plain(struct edge *e, struct edge_tls *t)
 {
-	uint32_t packets = 0;
-
-	while (t->plain != NULL) {
-		struct rte_mbuf *m = t->plain;
-
-		t->plain = m->next;
-		rte_pktmbuf_free_seg(m);
-		packets++;
-	}
-	t->plain_bytes = 0;
-	if (packets > 0)
-		edge_let_answer_go(e, t->busy, packets);
+	if (t->plain == NULL)
+		return;
+	edge_bury(e, t->plain);
+	edge_let_answer_go(e, t->busy, t->plain_packets);
+	t->plain = NULL;
+	t->plain_packets = t->plain_bytes = 0;
 }
 
 void edge_tls_end(struct edge *e, struct edge_busy *b)

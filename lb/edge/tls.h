@@ -31,7 +31,7 @@ struct edge_tls {
 	struct tls_job *job;           /* of its handshake, or of new keys; NULL: none */
 	struct edge_piece *record, **record_tail; /* bytes of the record that is being read */
 	struct rte_mbuf *plain, *plain_tail;      /* to be encrypted; packets of replies */
-	uint32_t plain_bytes;
+	uint32_t plain_packets, plain_bytes;
 	uint32_t begun_ms; /* when its handshake began */
 	bool away;         /* the job is at the helper */
 	bool waits[EDGE_TLS_WAYS], is_opening, counted;

@@ -46,17 +46,13 @@ bool edge_tls_send_small(struct edge *e, struct edge_connection *c, enum tls_typ
  */
 
 void edge_tls_queue(struct edge *e, struct edge_connection *c, struct rte_mbuf *head,
-		    struct rte_mbuf *tail, uint32_t bytes)
+		    struct rte_mbuf *tail, uint32_t packets, uint32_t bytes)
 {
 	struct edge_tls *t = c->busy->tls;
-	uint32_t packets = 0;
 
 	if (unlikely(c->tls_ended)) {
 		/* It has failed: nothing more may be said. */
-		for (struct rte_mbuf *m = head, *next; m != NULL; m = next, packets++) {
-			next = m->next;
-			rte_pktmbuf_free_seg(m);
-		}
+		edge_bury(e, head);
 		return edge_let_answer_go(e, c->busy, packets);
 	}
 	if (t->plain == NULL)
@@ -64,6 +60,7 @@ void edge_tls_queue(struct edge *e, struct edge_connection *c, struct rte_mbuf *
 	else
 		t->plain_tail->next = head;
 	t->plain_tail = tail;
+	t->plain_packets += packets;
 	t->plain_bytes += bytes;
 }
 
@@ -149,6 +146,7 @@ static uint32_t out_encrypt(struct edge_tls *t, struct out_chain *o, uint32_t n)
 		rte_pktmbuf_free_seg(m);
 		packets++;
 	}
+	t->plain_packets -= packets;
 	return packets;
 }
 

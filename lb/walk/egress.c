@@ -281,6 +281,26 @@ static enum lb_drop egress_check(const struct link *link, const struct rte_mbuf 
 	return LB_DROP_NONE;
 }
 
+/* A long reply, as connections have them, is freed some packets at a time. */
+static void egress_free(struct lcore *lc, struct rte_mbuf *m)
+{
+	if (lc->edge != NULL && m != NULL)
+		edge_free_reply(lc, m);
+	else
+		rte_pktmbuf_free(m);
+}
+
+static void egress_drop(struct lcore *lc, struct rte_mbuf *m, enum lb_drop reason)
+{
+	struct rte_mbuf *rest = m->next;
+
+	m->next = NULL;
+	m->nb_segs = 1;
+	m->pkt_len = m->data_len;
+	lcore_drop(lc, m, reason);
+	egress_free(lc, rest);
+}
+
 static void egress_send_reply(struct lcore *lc, struct link *link, struct rte_mbuf *m, uint32_t imm)
 {
 	uint32_t number = ring_imm_slot(imm), status = ring_imm_status(imm);
@@ -295,7 +315,7 @@ static void egress_send_reply(struct lcore *lc, struct link *link, struct rte_mb
 	memcpy(&header, rte_pktmbuf_mtod(m, void *), sizeof(header));
 	reason = egress_check(link, m, number, &header);
 	if (unlikely(reason != LB_DROP_NONE))
-		return lcore_drop(lc, m, reason);
+		return egress_drop(lc, m, reason);
 	slot = link->slot[number];
 	path = &link->client_path[number];
 	link->slot[number].chunks++;
@@ -307,10 +327,10 @@ static void egress_send_reply(struct lcore *lc, struct link *link, struct rte_mb
 		return;
 	}
 	if (unlikely(slot.state == SLOT_ABANDONED))
-		return lcore_drop(lc, m, LB_DROP_REPLY_STALE);
+		return egress_drop(lc, m, LB_DROP_REPLY_STALE);
 	flow = conntrack_flow_get(lc->ct, slot.flow);
 	if (unlikely(flow == NULL))
-		return lcore_drop(lc, m, LB_DROP_REPLY_NO_FLOW);
+		return egress_drop(lc, m, LB_DROP_REPLY_NO_FLOW);
 	edge_note_worker(lc, flow, &slot);
 	/* A late reply is not sent; of a reply in several chunks, the first decides. */
 	if (unlikely(slot.deadline != 0 && slot.chunks == 0 && lc->now > slot.deadline)) {
@@ -318,14 +338,14 @@ static void egress_send_reply(struct lcore *lc, struct link *link, struct rte_mb
 		/* The client does not want the chunks that follow: tell the worker to stop. */
 		if (imm & RING_IMM_MORE)
 			cancel_slot(lc, link, number);
-		return lcore_drop(lc, m, LB_DROP_DEADLINE);
+		return egress_drop(lc, m, LB_DROP_DEADLINE);
 	}
 	if (unlikely(status != RING_OK)) {
 		egress_notice(lc, flow, path, egress_notice_of(status), slot.tag);
 		/* The chunks that follow belong to no reply any more. */
 		if (imm & RING_IMM_MORE)
 			cancel_slot(lc, link, number);
-		rte_pktmbuf_free(m);
+		egress_free(lc, m);
 		return;
 	}
 	rte_pktmbuf_adj(m, sizeof(header));

@@ -358,6 +358,7 @@ WALK(acknowledgements_do_not_wait_behind_long_replies)
 	const struct edge *e = w->lb->lcore[0]->edge;
 	uint8_t payload[PACKET_MAX];
 	unsigned int waiting = 0, acks = 0;
+	const struct edge_client *client;
 	struct edge_connection *c;
 	uint32_t acked = 0;
 	struct tcp_header h;
@@ -366,8 +367,9 @@ WALK(acknowledgements_do_not_wait_behind_long_replies)
 		raw_put(&r[i], TCP_BIT_ACK, NULL, 0);
 	walk_turn(w);
 	take_long(w, r);
-	STAILQ_FOREACH (c, &e->due_more, due)
-		waiting++;
+	TAILQ_FOREACH (client, &e->due_more, more_turn)
+		STAILQ_FOREACH (c, &client->more, due)
+			waiting++;
 	walk_expect(waiting > 12, "%u wait", waiting);
 	raw_part(last, 10000, 0, 2000);
 	while (raw_take(last, &h, payload)) {

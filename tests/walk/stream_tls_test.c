@@ -725,6 +725,46 @@ WALK(connections_with_replies_that_wait_delay_their_client)
 	destroy_walk(w);
 }
 
+/* Packets that wait to be encrypted for connections that end in the same turn are freed in some
+ * turns. */
+WALK(replies_that_wait_to_be_encrypted_are_freed_in_some_turns)
+{
+	static uint8_t reply[60000];
+	struct walk *w = create_walk_of(64, ", client_percent: 100");
+	const struct lcore *lc = w->lb->lcore[0];
+	unsigned int most = 0, before, now, first;
+	struct walk_worker *v = w->worker[0];
+	struct peer *p[READERS];
+
+	v->answers = false;
+	for (unsigned int i = 0; i < READERS; i++) {
+		p[i] = peer_meet(w, 2000 + i, TLS1_3_VERSION);
+		ask(p[i], 100);
+		peer_say(p[i]);
+		http_wait(p[i]->tcp);
+	}
+	while (v->n_requests > 0) {
+		walk_answer(v, 0, &(struct walk_reply){.bytes = reply, .n_bytes = sizeof(reply)});
+		walk_turns(w, 1 + sizeof(reply) / (LB_BURST * 1024));
+	}
+	walk_expect_eq(walk_stats(w).replies, READERS);
+	http_take_all(p[0]->tcp);
+	for (unsigned int i = 0; i < READERS; i++)
+		http_put_reset(p[i]->tcp);
+	first = before = rte_mempool_avail_count(lc->packets);
+	for (unsigned int turns = 0; turns < 50; turns++, before = now) {
+		walk_turn(w);
+		now = rte_mempool_avail_count(lc->packets);
+		if (now > before)
+			most = RTE_MAX(most, now - before);
+	}
+	walk_expect(before - first > 1500, "%u were freed", before - first);
+	walk_expect(most <= 8 * 2 * READERS + 256, "%u of them in a turn", most);
+	for (unsigned int i = 0; i < READERS; i++)
+		peer_forget(p[i]);
+	destroy_walk(w);
+}
+
 /* --- keys that have encrypted much ---------------------------------------------------------------
  */
 
