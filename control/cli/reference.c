@@ -52,7 +52,7 @@ const struct cli_about cli_abouts[] = {
 	 "Of a TCP connection also what its end here knows: its state, congestion window and\n"
 	 "round trip, the segments that were sent again, requests that are open, and the bytes\n"
 	 "that are held both ways.\n"
-	 "The data-plane core that owns the connection is asked.\n"},
+	 "The lcore that owns the connection is asked.\n"},
 	{"flows top", "Those with the most traffic, the largest first.\n"
 		      "The daemon reads all of them and sends only those that may be among the\n"
 		      "largest.\n"},
@@ -207,7 +207,7 @@ const struct cli_about cli_abouts[] = {
 	 "Everything about one of them: also the bytes of each tensor, of a request and of a\n"
 	 "reply, and its workers.\n"
 	 "Bytes that vary are -; where the first dimension is a batch, they are of one row.\n"},
-	{"stats", "Counters of each data-plane core, the cycles that each stage of the walk takes\n"
+	{"stats", "Counters of each lcore, the cycles that each stage of the walk takes\n"
 		  "per item, the flow tables, and what was dropped for which reason.\n"
 		  "An item is a packet, a request or a reply; of EGRESS also a TCP segment to a\n"
 		  "client, of HOUSEKEEPING a round, a flow that ended or a connection that was\n"
