@@ -322,10 +322,9 @@ static int conclude(const struct vigil *v, const json_t *result, char *text, siz
 		return 0;
 	}
 	if (!json_is_true(json_object_get(worker, "drain"))) {
-		snprintf(text, size, "%s, as it was resumed meanwhile%s", state_name(result),
-			 v->lost ? ", or doorbell-lb came back without a control.state_file"
-			 : v->successor != NULL ? ", or its successor does not serve"
-						: "");
+		snprintf(text, size, "%s, as it was resumed meanwhile%s%s", state_name(result),
+			 v->successor != NULL ? ", or its successor does not serve" : "",
+			 v->lost ? ", or doorbell-lb came back without a control.state_file" : "");
 		return EXIT_NOT_DRAINED;
 	}
 	if (cli->no_wait) {
