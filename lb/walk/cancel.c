@@ -12,12 +12,13 @@
 #include "edge/edge.h"
 #include "lcore/lcore.h"
 #include "walk/egress.h"
+#include "walk/overdue.h"
 #include "walk/replay.h"
 #include "walk/waiting.h"
 
 /* Slots visited per ms. */
 #define BUDGET 4096
-/* Per ms: slots whose flow is looked up, and cancel words sent that were due. */
+/* Per ms: slots whose flow and deadline are looked at, and cancel words sent that were due. */
 #define SWEEP 64
 
 static uint32_t cancel_find_slot(const struct link *link, uint64_t handle, uint64_t tag,
@@ -101,11 +102,13 @@ void cancel_request(struct lcore *lc, const struct flow *flow, uint16_t service,
 	lc->cancel_budget -= may - left;
 }
 
-/* End the request if its flow has gone. */
+/* End the request if its flow has gone, or its deadline has passed. */
 static void cancel_sweep_slot(struct lcore *lc, struct link *link, uint32_t number)
 {
 	if (conntrack_flow_get(lc->ct, link->slot[number].flow) == NULL)
 		cancel_end_slot(lc, link, number);
+	else
+		overdue_check_deadline(lc, link, number);
 }
 
 void cancel_housekeeping(struct lcore *lc)

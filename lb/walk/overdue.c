@@ -51,9 +51,10 @@ static bool overdue_tell(struct lcore *lc, struct link *link, uint32_t number,
 }
 
 /* End a request whose time is over, if its client can be notified now. */
-static void overdue_end_slot(struct lcore *lc, struct link *link, uint32_t number)
+static void overdue_end_slot(struct lcore *lc, struct link *link, uint32_t number,
+			     const struct overdue_end *end)
 {
-	if (overdue_tell(lc, link, number, &overdue_late))
+	if (overdue_tell(lc, link, number, end))
 		cancel_slot(lc, link, number);
 }
 
@@ -89,7 +90,7 @@ static void overdue_check_link(struct lcore *lc, struct link *link)
 		}
 		newer = link->slot[number].newer;
 		if (overdue_is(lc, &link->slot[number]))
-			overdue_end_slot(lc, link, number);
+			overdue_end_slot(lc, link, number, &overdue_late);
 		number = newer;
 	}
 	link->overdue_at = number;
@@ -99,6 +100,15 @@ void overdue_check(struct lcore *lc)
 {
 	for (unsigned int i = 0; i < lc->n_active; i++)
 		overdue_check_link(lc, lc->active[i]);
+}
+
+/* Of a reply in several chunks, the first decides. */
+void overdue_check_deadline(struct lcore *lc, struct link *link, uint32_t number)
+{
+	const struct slot *slot = &link->slot[number];
+
+	if (slot->deadline != 0 && slot->chunks == 0 && lc->drained.at > slot->deadline)
+		overdue_end_slot(lc, link, number, &overdue_past);
 }
 
 /* The worker is lost. A request whose time was over before is not late because of that, and its

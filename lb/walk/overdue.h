@@ -10,6 +10,8 @@
 
 /* Once per millisecond: end requests that their workers have not answered in time. */
 void overdue_check(struct lcore *lc);
+/* End the request in <slot>, which is busy, if its deadline has passed. */
+void overdue_check_deadline(struct lcore *lc, struct link *link, uint32_t slot);
 /* Once per millisecond: end the requests of links that are detached, then give the links back. */
 void overdue_reap(struct lcore *lc);
 

@@ -192,6 +192,36 @@ WALK(replies_of_a_worker_that_was_removed_reach_nobody)
 	walk_destroy(w);
 }
 
+/* 300 of them, which a turn cannot visit all; their worker is told that nobody waits. */
+WALK(a_request_whose_deadline_passes_is_ended_then_whatever_its_worker_does)
+{
+	struct walk *w = walk_create(&(struct walk_params){
+		.services =
+			WALK_SERVICE("echo", 8000, "echo",
+				     ", deadline_ms: 100, request_timeout_ms: 5000, queue: 512")});
+	struct walk_worker *v = walk_worker(w, &(struct walk_worker_params){.slots = 512});
+
+	v->answers = false;
+	for (int i = 0; i < 300; i++) {
+		walk_send(w, 0, &ask);
+		walk_settle(w);
+	}
+	walk_expect_eq(v->n_requests, 300);
+	walk_jump(w, 99);
+	walk_expect_silence(w, 0);
+	walk_pass(w, 10);
+	walk_expect_drops(w, {LB_DROP_DEADLINE, 300});
+	walk_expect_notice(w, 0, &ask, LB_NOTICE_DEADLINE);
+	walk_expect(v->request[0].cancelled && v->request[299].cancelled);
+	walk_forget(w, 0);
+	/* its replies come late, and free their slots */
+	v->answers = true;
+	walk_pass(w, 20);
+	walk_expect_silence(w, 0);
+	walk_expect_drops(w, {LB_DROP_REPLY_STALE, 300});
+	walk_destroy(w);
+}
+
 /* Both ends of a request are found in one turn, as of an lcore that others kept from its CPU. */
 WALK(a_request_whose_time_was_over_before_its_worker_was_lost_is_late)
 {

@@ -1,6 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
+# Runs beside another: it measures no time.
+#
 # The bench gpu-tcp without a GPU: kernel TCP clients, doorbell-lb and the agent's library in a Python process, with a
 # plug-in that has the sizes of ResNet-50 and of super-resolution; aiohttp where it is. Every reply is
 # compared. The figures mean nothing here.

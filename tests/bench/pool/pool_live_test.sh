@@ -1,6 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
+# Runs beside another: it measures no time.
+#
 # The bench pool-live in small: workers that join, leave, die and hang under load, a rolling restart, a
 # restarted load balancer. Nothing may be lost; its other figures mean nothing here.
 set -euo pipefail

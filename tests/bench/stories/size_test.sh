@@ -1,6 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
+# Runs beside another: it measures no time.
+#
 # The bench size in small: one load for some seconds. Its figures mean nothing here.
 set -euo pipefail
 
