@@ -181,8 +181,8 @@ static const struct option_row rows[] = {
 	 "soft: next hop to load balancers outside the subnet", .take = take_gateway},
 	{"mtu", OPTION_NUMBER, AT(mtu), "BYTES", "soft: IP MTU of the device", 576, 9216},
 	{"queues", OPTION_NUMBER, AT(queues), "N",
-	 "soft: queues of the device; of a memif one per lcore of the load balancer, whose other "
-	 "end has as many, spares its lcores handing packets to each other",
+	 "soft: queues of the device; with a memif as many as the load balancer has lcores, and as "
+	 "the other end has: then its lcores hand no packets to each other",
 	 1, AGENT_QUEUES_MAX},
 	{"traffic-class", OPTION_NUMBER, AT(traffic_class), "N",
 	 "verbs: DSCP and ECN bits of the packets sent [0]", 0, 255},
@@ -195,7 +195,7 @@ static const struct option_row rows[] = {
 	 .words = memories},
 	{"name", OPTION_CALL, AT(name), "NAME", "the worker's name [host name]", .take = take_name},
 	{"model", OPTION_TEXT, AT(model), "NAME|PATH",
-	 "plug-in to serve: echo, mlp, or the path of a .so", .required = true},
+	 "plug-in to serve: echo, mlp, words, or the path of a .so", .required = true},
 	{"model-args", OPTION_TEXT, AT(model_arguments), "K=V,...", "arguments of the plug-in"},
 	{"gpu", OPTION_CALL, AT(gpus), "N,...|all|none",
 	 "GPUs that run the model, a worker each [auto: the first, if the model has a CUDA side]",
@@ -224,22 +224,24 @@ static const struct option_row rows[] = {
 	{"payload-mb", OPTION_NUMBER, AT(payload_mb), "MB",
 	 "memory per link for requests longer than 16 KiB [0: 32, or for 4 of the longest]", 0,
 	 4096},
-	{"max-batch", OPTION_NUMBER, AT(max_batch), "N", "requests per run of the model", 1, 65536},
+	{"max-batch", OPTION_NUMBER, AT(max_batch), "N",
+	 "requests per run of the model; on a GPU no more than 128", 1, 65536},
 	{"no-batch-sizes", OPTION_FLAG_OFF, AT(batch_sizes), NULL,
 	 "batches have one size, that of --max-batch, also of a model that offers smaller ones, "
 	 "whose graphs take memory and time to start"},
 	{"batch-timeout-us", OPTION_NUMBER, AT(batch_timeout_us), "US",
 	 "wait this long for a batch to fill [0: do not wait]", 0, 1000000},
 	{"turns", OPTION_TEXT, AT(turns), "FILE",
-	 "on CPUs: agents of this machine with the same file run their models one at a time, by "
-	 "their requests' deadlines"},
+	 "with --gpu none: agents of this machine with the same file run their models one at a "
+	 "time, by their requests' deadlines"},
 	{"heartbeat-ms", OPTION_NUMBER, AT(heartbeat_ms), "MS", "heartbeat of the loop", 10, 60000},
 	{"max-run-ms", OPTION_NUMBER, AT(max_run_ms), "MS",
 	 "run time of the longest batch, during which no heartbeat is sent [0]", 0, 600000},
 	{"weight", OPTION_NUMBER, AT(weight), "N",
 	 "share of the requests, or of the flows under maglev, 1..256", 1, 256},
 	{"label", OPTION_CALL, OPTION_WHOLE(struct agent_options), "KEY=VALUE",
-	 "a label that operators filter workers by: host=..., gpu=...; up to 16 times",
+	 "where the worker is, for doorbell workers table and for near and spread of services: "
+	 "host=..., slot=...; up to 16 times",
 	 .take = take_label},
 	{"congestion-control", OPTION_WORD, AT(dcqcn), NULL, "of the software RNIC",
 	 .words = congestion_controls},

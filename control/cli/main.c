@@ -84,7 +84,7 @@ static const struct command {
 	{"log", "show", NULL, cli_log_show, 0, "what is logged, by module"},
 	{"log", "level", "[MODULE] LEVEL", cli_log_level, 0,
 	 "log more or less from now on: error, warning, notice, info, debug"},
-	{"stats", NULL, NULL, cli_stats, CLI_BIT(CLI_ALL) | WATCH, "counters of each core, drops"},
+	{"stats", NULL, NULL, cli_stats, CLI_BIT(CLI_ALL) | WATCH, "counters of each lcore, drops"},
 	{"top", NULL, NULL, cli_top_status, CLI_BIT(CLI_ONCE) | WATCH,
 	 "services, workers and where time goes, live"},
 	{"version", NULL, NULL, cli_version, 0, "of this program and of the daemon"},

@@ -52,8 +52,8 @@ const struct cli_about cli_abouts[] = {
 	 "Of a TCP connection also what its end here knows: its state, congestion window and\n"
 	 "round trip, the segments that were sent again, requests that are open, and the bytes\n"
 	 "that are held both ways.\n"
-	 "The data-plane core that owns the connection is asked.\n"},
-	{"flows top", "Those that talk most, the largest first.\n"
+	 "The lcore that owns the connection is asked.\n"},
+	{"flows top", "Those with the most traffic, the largest first.\n"
 		      "The daemon reads all of them and sends only those that may be among the\n"
 		      "largest.\n"},
 	{"flows count", "How many there are.\n"},
@@ -131,14 +131,16 @@ const struct cli_about cli_abouts[] = {
 	 ".Ql workers: assigned ,\n"
 	 "a worker that is released may step in as a spare again, but a spare that is\n"
 	 "released stays out.\n"},
-	{"workers table", "Where they are: by the labels\n"
+	{"workers table", "Where they are, by their labels\n"
 			  ".Sy host\n"
 			  "and\n"
-			  ".Sy slot\n"
-			  "that their agents were started with, and which services they serve.\n"},
+			  ".Sy slot ,\n"
+			  "and which services they serve.\n"},
 	{"workers set", "Change its share, 1 to 256, for policies that use one.\n"
 			"It stays when its agent registers again; 0 is what its agent says.\n"},
-	{"config check", "Is it right, and could it be applied now?\n"},
+	{"config check", "Is it right, and could it be applied now?\n"
+			 "With a file and without a daemon only the first is answered.\n"
+			 "The exit status is 0 if it is right, also where it needs a restart.\n"},
 	{"config diff", "What it would change.\n"
 			"HOW is\n"
 			".Sy live ,\n"
@@ -152,10 +154,8 @@ const struct cli_about cli_abouts[] = {
 	 ".Pp\n"
 	 "Services can be added and removed, and all of their keys be changed; so can\n"
 	 "most of\n"
-	 ".Sy workers\n"
+	 ".Sy workers , tcp\n"
 	 "and\n"
-	 ".Sy tcp ,\n"
-	 "and all of\n"
 	 ".Sy log .\n"
 	 "A service that is removed, or gets another address, port, protocol, framing or\n"
 	 "congestion control, takes no more requests (their clients are told that it is\n"
@@ -208,7 +208,7 @@ const struct cli_about cli_abouts[] = {
 	 "Everything about one of them: also the bytes of each tensor, of a request and of a\n"
 	 "reply, and its workers.\n"
 	 "Bytes that vary are -; where the first dimension is a batch, they are of one row.\n"},
-	{"stats", "Counters of each data-plane core, the cycles that each stage of the walk takes\n"
+	{"stats", "Counters of each lcore, the cycles that each stage of the walk takes\n"
 		  "per item, the flow tables, and what was dropped for which reason.\n"
 		  "An item is a packet, a request or a reply; of EGRESS also a TCP segment to a\n"
 		  "client, of HOUSEKEEPING a round, a flow that ended or a connection that was\n"

@@ -44,7 +44,7 @@
  *   models.show    {name}                                   -> {model}
  *   services.list  {}                                       -> {services: [...]}
  *   services.show  {name}                                   -> {service}
- *   stats.show     {all?}                                   -> {lcores: [...], uptime_s, reasons?}
+ *   stats.show     {all?}                 -> {lcores: [...], ports: [...], uptime_s, reasons?}
  *   trace.start    {flow}                                   -> {trace}
  *   trace.read     {trace}                                  -> {events, lost}
  *   trace.stop     {trace}                                  -> {}

@@ -20,7 +20,9 @@ topology_config "
   - {name: echo, protocol: tcp, framing: kserve, address: $vip, port: 8502, model: echo, max_request: 4MiB, max_reply: 4MiB}
   - {name: small, protocol: tcp, framing: kserve, address: $vip, port: 8503, model: mlp, max_request: 72, max_reply: 52}
   - {name: wide, protocol: tcp, framing: kserve, address: $vip, port: 8503, model: echo, max_request: 4MiB, max_reply: 4MiB}
-  - {name: secured, protocol: tcp, framing: kserve, address: $vip, port: 8504, model: echo, max_request: 4MiB, max_reply: 4MiB, $tls}"
+  - {name: secured, protocol: tcp, framing: kserve, address: $vip, port: 8504, model: echo, max_request: 4MiB, max_reply: 4MiB, $tls}" "
+# Those that flood with frames are waited for so long.
+tcp: {fin_wait_ms: 1000}"
 start_lb
 /usr/bin/python3 -m grpc_tools.protoc -I "$root/tests/net/grpc" --python_out="$dir" inference.proto || fail "protoc"
 

@@ -17,7 +17,7 @@ for address in 3 11 12 13 14 15; do
 done
 flows=1024 topology_config "
   - {name: echo, protocol: tcp, framing: kserve, address: $vip, port: 8500, model: echo, max_request: 64KiB, max_reply: 64KiB, queue: 2048, queue_timeout_ms: 20000}" "
-tcp: {connections: 400, buffer_mb: 32}
+tcp: {connections: 400, buffer_mb: 32, fin_wait_ms: 1000}
 new_flows_per_source: 100000"
 start_lb
 start_agent 1 echo --model-args max_request=65536

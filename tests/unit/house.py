@@ -146,8 +146,17 @@ def check_headers(root):
             yield f'{path.relative_to(root)}: declares {", ".join(names)} of {where}'
 
 
+def check_scripts(root):
+    """A file that names its interpreter can be run by its name, as pages say."""
+    for path in sorted(root.rglob('*')):
+        name = str(path.relative_to(root))
+        if path.suffix in ('.py', '.sh') and path.is_file() and not name.startswith(('build', '.git')) and \
+                path.read_bytes().startswith(b'#!') and not path.stat().st_mode & 0o100:
+            yield f'{name}: begins with #! and is not executable'
+
+
 CHECKS = {'layers': check_layers, 'sizes': check_sizes, 'statics': check_statics, 'voice': check_voice,
-          'headers': check_headers}
+          'headers': check_headers, 'scripts': check_scripts}
 
 
 def main():

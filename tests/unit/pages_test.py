@@ -262,6 +262,13 @@ def check_manuals(programs):
         made = {option.lstrip("-") for option in programs.options[name]}
         if told | {"help", "version"} != made | {"help", "version"}:
             problem(page, f"differs from {name} --help: {sorted(told ^ made)}")
+    page = "deploy/doorbell-agent.8"
+    for model in ("echo", "mlp", "words"):
+        made = set(re.findall(r'\.key = "(\w+)"', source(".", f"{model}.c")))
+        told = re.search(rf"^\.It Cm {model}\n(.*?)(?:^\.It|^\.El)", read(page), re.MULTILINE | re.DOTALL)
+        missing = made - set(re.findall(r"\w+", told[1] if told else ""))
+        if missing or not made:
+            problem(page, f"says nothing of {sorted(missing)}, arguments of the model {model}")
     page = "deploy/doorbell.yaml.5"
     made = set(re.findall(r'^\t\{"(\w+)", &config_', source(".", "config_schema.c"), re.MULTILINE))
     made -= {"memory", "control", "workers", "tcp", "fabric", "log", "certificate", "key", "ca", "services", "zones"}

@@ -242,6 +242,7 @@ BATCHES = [
 # --- parameters: where, which, what it does; its HTTP, and what must hold of the answer; gRPC's parameters, and its status ---
 
 SHM = {'shared_memory_region': 'r', 'shared_memory_byte_size': 2}
+SESSION = 'with `affinity: sticky` one worker for all of its requests; else none'
 IN_JSON = "a['outputs'][0]['data'] == [0, 0]"
 IN_BINARY = "a['outputs'][0]['parameters'] == {'binary_data_size': 2} and behind == b'\\0\\0'"
 
@@ -253,8 +254,8 @@ PARAMETERS = [
      infer(parameters={'priority': 1}, **INT8), 200, IN_JSON, ('request', 1), 0),
     ('request', 'priority: 70000', 'beyond 4: as 4', infer(parameters={'priority': 70000}, **INT8), 200, IN_JSON,
      ('request', 70000), 0),
-    ('request', 'sequence_id: 7', 'none', infer(parameters={'sequence_id': 7}, **INT8), 200, IN_JSON, ('request', 7), 0),
-    ('request', 'sequence_id: "seven"', 'none', infer(parameters={'sequence_id': 'seven'}, **INT8), 200, IN_JSON,
+    ('request', 'sequence_id: 7', SESSION, infer(parameters={'sequence_id': 7}, **INT8), 200, IN_JSON, ('request', 7), 0),
+    ('request', 'sequence_id: "seven"', SESSION, infer(parameters={'sequence_id': 'seven'}, **INT8), 200, IN_JSON,
      ('request', 'seven'), 0),
     ('request', 'sequence_start: true', 'none', infer(parameters={'sequence_start': True}, **INT8), 200, IN_JSON,
      ('request', True), 0),
@@ -365,6 +366,8 @@ def left_out():
     lines.append('* parameters: ' + ', '.join('`%s` of an %s' % (name.split(':')[0], place)
                                                for place, name, _, _, status, *_ in PARAMETERS if status == 501))
     lines.append('* compressed bodies and messages (415 by HTTP), batches with more than 4,096 bytes of rows with BYTES')
+    lines.append('* some orders and sizes of inputs in JSON, and outputs, that no row asks for: '
+                 '[lb/kserve](../../lb/kserve/README.md)')
     return '\n'.join(lines)
 
 
