@@ -228,7 +228,11 @@ static int open_unix(struct control_server *server, enum control_role role, cons
 		return fd;
 	remember_socket(server, role, path);
 	server->listener[role] = listen_on(server, fd, error, error_size);
-	return server->listener[role] != NULL ? 0 : -EIO;
+	if (server->listener[role] != NULL)
+		return 0;
+	/* Nobody listens at it, and it would stand in the way of the next try. */
+	unlink(path);
+	return -EIO;
 }
 
 /*

@@ -5,6 +5,7 @@
 #include "lb.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <sys/random.h>
 
@@ -48,6 +49,12 @@ RTE_LOG_REGISTER(lb_logtype, doorbell.lb, INFO)
 
 #define HANDOVER_SIZE 1024
 #define PUNT_SIZE     64
+/* us: an lcore that begins no turn meanwhile stands still, or is not given its CPU. */
+#define TURN_US 1000
+/* The same where memifs rest until it does. */
+#define REST_US 50000
+/* ms until the log has it. */
+#define STANDS_MS 1000
 /* Data room of small mbufs: headers or a trailer, an ACK, a notice with headroom for headers. */
 #define SMALL_DATA_ROOM (RTE_PKTMBUF_HEADROOM + 128)
 
@@ -751,8 +758,72 @@ static bool wants_attention(struct lb *lb, uint64_t now_ms)
 	bool wants = false;
 
 	for (unsigned int i = 0; i < lb->config.n_ports; i++)
-		wants |= lb->port[i].receives != NULL || port_wants_attention(&lb->port[i], now_ms);
+		wants |= port_wants_attention(&lb->port[i], now_ms);
 	return wants;
+}
+
+/* Wait until each lcore has begun another turn since rte_rcu_qsbr_start(), <us> at most. */
+static bool await_turns(struct lb *lb, uint64_t token, unsigned int us)
+{
+	uint64_t end = rte_rdtsc() + us * (lb->tsc_per_ms / 1000);
+
+	while (!rte_rcu_qsbr_check(lb->qsbr, token, false)) {
+		if (rte_rdtsc() > end)
+			return false;
+		sched_yield(); /* an lcore may want this CPU */
+	}
+	return true;
+}
+
+/* Say it when one stands still for long, and when it goes on. */
+static void tell_of_turns(struct lb *lb, bool all)
+{
+	uint32_t now_ms = lb_now_ms(lb);
+
+	if (all && lb->turns_told)
+		LB_LOG(NOTICE, "event=lcore_turns all lcores go on, and memifs are attended to");
+	else if (!all && !lb->turns_told && now_ms - lb->turns_since_ms > STANDS_MS)
+		LB_LOG(WARNING,
+		       "event=lcore_stands an lcore has not ended its turn for %u ms: what comes "
+		       "from the other ends of memifs waits for it; the polls of doorbell --json "
+		       "stats show which",
+		       now_ms - lb->turns_since_ms);
+	else
+		return;
+	lb->turns_told = !all;
+}
+
+/* Do all lcores go on? One that stands still, or takes long, is asked again by the next call. */
+static bool lcores_go_on(struct lb *lb)
+{
+	bool all;
+
+	if (lb->turns_since == 0) {
+		lb->turns_since = rte_rcu_qsbr_start(lb->qsbr);
+		lb->turns_since_ms = lb_now_ms(lb);
+	}
+	all = await_turns(lb, lb->turns_since, TURN_US);
+	tell_of_turns(lb, all);
+	if (all)
+		lb->turns_since = 0;
+	return all;
+}
+
+/*
+ * No lcore uses a memif any more. False while one stands still: it may be in the middle of its
+ * rings. So that the others need not rest until it goes on, it is looked for first.
+ */
+static bool rest_memifs(struct lb *lb)
+{
+	if (!lcores_go_on(lb))
+		return false;
+	for (unsigned int i = 0; i < lb->config.n_ports; i++)
+		if (lb->port[i].attended)
+			port_pause(&lb->port[i]);
+	lb->memifs_rest = await_turns(lb, rte_rcu_qsbr_start(lb->qsbr), REST_US);
+	for (unsigned int i = 0; !lb->memifs_rest && i < lb->config.n_ports; i++)
+		port_resume(&lb->port[i]);
+	return lb->memifs_rest;
 }
 
 /*
@@ -764,16 +835,15 @@ bool lb_attend(struct lb *lb)
 	uint64_t now_ms = lb_now_ms(lb);
 	bool came = true;
 
-	if (!wants_attention(lb, now_ms))
+	if (!lb->memifs_rest && !wants_attention(lb, now_ms))
 		return true;
-	for (unsigned int i = 0; i < lb->config.n_ports; i++)
-		if (lb->port[i].attended)
-			port_pause(&lb->port[i]);
-	rte_rcu_qsbr_synchronize(lb->qsbr, RTE_QSBR_THRID_INVALID);
+	if (!lb->memifs_rest && !rest_memifs(lb))
+		return false;
 	for (unsigned int i = 0; came && i < lb->config.n_ports; i++)
 		came = !lb->port[i].attended || port_attend(&lb->port[i], now_ms);
 	for (unsigned int i = 0; came && i < lb->config.n_ports; i++)
 		port_resume(&lb->port[i]);
+	lb->memifs_rest = !came;
 	return came && !wants_attention(lb, now_ms);
 }
 

@@ -25,6 +25,9 @@
 #include "supervisor.h"
 
 #define TICK_MS 20
+/* Times in a tick that memifs rest because somebody speaks to one, for a fraction of a ms mostly.
+ */
+#define ATTEND_MAX 4
 
 struct options {
 	const char *config;
@@ -54,13 +57,15 @@ struct service {
 	struct event_base *base;
 	struct control_server *server;
 	struct event *attention; /* NULL: no port needs any */
+	unsigned int attended;   /* times since the last tick */
 };
 
 static void on_tick(evutil_socket_t fd, short what, void *context)
 {
-	const struct service *s = context;
+	struct service *s = context;
 
 	lb_tick(s->lb);
+	s->attended = 0;
 	if (s->attention != NULL)
 		event_add(s->attention, NULL);
 	supervisor_tick(&supervisor, s->lb, lb_now_ms(s->lb));
@@ -68,12 +73,12 @@ static void on_tick(evutil_socket_t fd, short what, void *context)
 		event_base_loopbreak(s->base);
 }
 
-/* The tick makes this wait for a descriptor again that stays readable. */
+/* The tick makes this wait again for a descriptor that stays readable, or is too often. */
 static void on_attention(evutil_socket_t fd, short what, void *context)
 {
-	const struct service *s = context;
+	struct service *s = context;
 
-	if (!lb_attend(s->lb))
+	if (!lb_attend(s->lb) || ++s->attended >= ATTEND_MAX)
 		event_del(s->attention);
 }
 

@@ -81,8 +81,9 @@ struct worker {
 	bool uncontrolled;        /* its agent's control connection is lost; its loop may run */
 	uint32_t uncontrolled_ms; /* since when */
 	bool leaving;             /* its agent asked for the drain because it will end */
-	/* Its setting has a successor, which was seen to serve: the drain for it is in force. */
-	bool replaced;
+	/* Its setting has a successor; <replaced>: which was seen to serve, and the drain for it is
+	 * in force. */
+	bool replacing, replaced;
 	uint32_t own_weight;      /* the agent's weight; spec.weight is the one in effect */
 	uint16_t share;         /* per mille of its weight, less than full in slow start; 0: full */
 	uint32_t active_ms;     /* when it turned active first, on the same clock */

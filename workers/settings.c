@@ -132,19 +132,21 @@ int workers_settings_drain(struct worker_settings *settings, const char *name, b
 	if (row == NULL)
 		return ret;
 	row->drain = drain;
+	row->partly = false;
 	row->successor[0] = '\0';
 	remove_if_empty(settings, row);
 	return 0;
 }
 
-static void set_successor(struct worker_setting *row, const char *successor)
+static void set_successor(struct worker_setting *row, const char *successor, bool partly)
 {
+	row->partly = partly;
 	strncpy(row->successor, successor, sizeof(row->successor) - 1);
 	row->successor[sizeof(row->successor) - 1] = '\0';
 }
 
 int workers_settings_replace(struct worker_settings *settings, const char *name,
-			     const char *successor)
+			     const char *successor, bool partly)
 {
 	int ret = 0;
 	struct worker_setting *row = settings_find_or_add(settings, name, true, &ret);
@@ -152,12 +154,13 @@ int workers_settings_replace(struct worker_settings *settings, const char *name,
 	if (row == NULL)
 		return ret;
 	if (!row->drain || row->successor[0] != '\0')
-		set_successor(row, successor);
+		set_successor(row, successor, partly);
 	row->drain = true;
 	for (unsigned int i = 0; i < settings->n; i++)
 		if (strcmp(settings->row[i].successor, name) == 0 &&
 		    strcmp(settings->row[i].name, successor) != 0)
-			set_successor(&settings->row[i], successor);
+			set_successor(&settings->row[i], successor,
+				      partly || settings->row[i].partly);
 	return 0;
 }
 

@@ -28,6 +28,7 @@ struct worker_setting {
 	bool drain;      /* it gets no new requests */
 	/* The worker for which it is drained, until it is drained; "": none. */
 	char successor[WORKER_NAME_MAX];
+	bool partly;     /* the successor need not serve all services that it serves */
 	uint32_t weight; /* replaces the agent's weight; 0: the agent's weight */
 	unsigned int n_pins;
 	struct setting_pin *pin; /* in no order */
@@ -59,7 +60,7 @@ int workers_settings_drain(struct worker_settings *settings, const char *name, b
  * drained for <name> are drained for <successor> from now on.
  */
 int workers_settings_replace(struct worker_settings *settings, const char *name,
-			     const char *successor);
+			     const char *successor, bool partly);
 int workers_settings_weight(struct worker_settings *settings, const char *name, uint32_t weight);
 int workers_settings_pin(struct worker_settings *settings, const char *name, const char *service,
 			 enum assign_pin pin);

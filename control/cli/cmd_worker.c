@@ -154,6 +154,7 @@ struct vigil {
 	uint64_t end;          /* ms */
 	bool lost;             /* doorbell-lb was lost, and came back */
 	bool ask_again;        /* that happened since the replacement was asked for */
+	bool asked;            /* the replacement was made once */
 	json_int_t generation; /* of the worker when the drain began */
 	json_int_t in_hand;    /* that one's requests when it was last seen */
 };
@@ -177,10 +178,12 @@ static bool connect_again(struct vigil *v, char *error, size_t size)
 	control_client_close(cli->client);
 	cli->client = NULL;
 	while (clock_now_ms() < v->end) {
+		/* Also before the first time: one that hangs up on us each time is not asked more
+		 * often. */
+		poll(NULL, 0, DRAIN_POLL_MS);
 		cli->client = control_client_connect(cli->socket, error, size);
 		if (cli->client != NULL)
 			return true;
-		poll(NULL, 0, DRAIN_POLL_MS);
 	}
 	return false;
 }
@@ -319,10 +322,9 @@ static int conclude(const struct vigil *v, const json_t *result, char *text, siz
 		return 0;
 	}
 	if (!json_is_true(json_object_get(worker, "drain"))) {
-		snprintf(text, size, "%s, as it was resumed meanwhile%s", state_name(result),
-			 v->lost ? ", or doorbell-lb came back without a control.state_file"
-			 : v->successor != NULL ? ", or its successor does not serve"
-						: "");
+		snprintf(text, size, "%s, as it was resumed meanwhile%s%s", state_name(result),
+			 v->successor != NULL ? ", or its successor does not serve" : "",
+			 v->lost ? ", or doorbell-lb came back without a control.state_file" : "");
 		return EXIT_NOT_DRAINED;
 	}
 	if (cli->no_wait) {
@@ -397,6 +399,9 @@ static json_t *try_replace(struct vigil *v)
 
 	if (cli->partly)
 		json_object_set_new(params, "partly", json_true());
+	/* Another operator may have resumed the worker since. */
+	if (v->asked)
+		json_object_set_new(params, "again", json_true());
 	result = vigil_call(v, "workers.replace", params, &code, error, sizeof(error));
 	if (result == NULL && v->lost && code == CONTROL_ERROR_NOT_FOUND) {
 		snprintf(error, sizeof(error), "worker '%s' is not registered", cli->name);
@@ -432,6 +437,7 @@ static json_t *replace_in_time(struct vigil *v)
 		result = try_replace(v);
 	}
 	v->ask_again = false;
+	v->asked |= result != NULL;
 	return result;
 }
 

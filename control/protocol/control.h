@@ -17,7 +17,7 @@
  *   workers.show   {name}                                   -> {worker}
  *   workers.drain  {name, absent?}                          -> {worker, setting}
  *   workers.resume {name, absent?}                          -> {worker, setting}
- *   workers.replace {name, successor, partly?}              -> {worker, setting} or {waits}
+ *   workers.replace {name, successor, partly?, again?}      -> {worker, setting} or {waits}
  *   workers.assign {name, services: [name, ...]}            -> {worker}
  *   workers.release {name, services: [name, ...]}           -> {worker}
  *   workers.table  {}                                       -> {workers: [...]}
@@ -37,8 +37,9 @@
  *                  successor need not serve all services of the worker. If the successor goes
  *                  before the worker is drained, the worker is resumed. Until then setting has the
  *                  successor, also over a restart: the worker then serves until the successor
- *                  does, 10 s at most, and the same call goes on with it. Load balancers that do
- *                  not know the method cannot check and drain in one step.
+ *                  does, 10 s at most, and the same call goes on with it; with again: true not if
+ *                  it was taken back meanwhile, which worker and setting then show. Load balancers
+ *                  that do not know the method cannot check and drain in one step.
  *   models.list    {}                                       -> {models: [...]}
  *   models.show    {name}                                   -> {model}
  *   services.list  {}                                       -> {services: [...]}

@@ -16,13 +16,14 @@ static const struct control_param query_params[] = {
 
 struct replace_query {
 	char name[WORKER_NAME_MAX], successor[WORKER_NAME_MAX];
-	bool partly;
+	bool partly, again;
 };
 
 static const struct control_param replace_params[] = {
 	{CONTROL_PARAM(replace_query, name), CONTROL_TEXT, .required = true},
 	{CONTROL_PARAM(replace_query, successor), CONTROL_TEXT, .required = true},
 	{CONTROL_PARAM(replace_query, partly), CONTROL_BOOLEAN},
+	{CONTROL_PARAM(replace_query, again), CONTROL_BOOLEAN},
 };
 
 /* An operator's setting for a name; a worker of that name need not be registered yet. */
@@ -320,6 +321,20 @@ static json_t *replace_absent(struct control_call *call, const struct replace_qu
 }
 
 /*
+ * A replacement that was asked for before this load balancer started was taken back since, or
+ * another one took its place. Without a state file it knows of none.
+ */
+static bool is_taken_back(struct lb *lb, const struct replace_query *q)
+{
+	const struct worker_setting *setting = workers_settings_find(lb_settings(lb), q->name);
+
+	if (lb_config_get(lb)->state_file[0] == '\0')
+		return false;
+	return setting == NULL || !setting->drain ||
+	       (setting->successor[0] != '\0' && strcmp(setting->successor, q->successor) != 0);
+}
+
+/*
  * Look whether the successor is active, and drain the other: one step, as only this thread changes
  * either. Of two replacements that are each other's, the second finds its successor drained.
  */
@@ -335,6 +350,8 @@ json_t *control_workers_replace(struct control_call *call)
 	if (!control_params_read(call, "params", call->params, replace_params,
 				 CONTROL_COUNT_OF(replace_params), &q))
 		return NULL;
+	if (q.again && is_taken_back(lb, &q))
+		return changed(call, q.name, 0, NULL);
 	old = workers_find(lb_pool(lb), q.name);
 	if (old == NULL)
 		return replace_absent(call, &q);
@@ -343,7 +360,7 @@ json_t *control_workers_replace(struct control_call *call)
 	successor = workers_find(lb_pool(lb), q.successor);
 	if (successor == NULL || successor->state != WORKER_ACTIVE)
 		return replace_waits(q.successor, successor, lb);
-	ret = lb_settings_replace(lb, old, successor, error, sizeof(error));
+	ret = lb_settings_replace(lb, old, successor, q.partly, error, sizeof(error));
 	return changed(call, q.name, ret, error);
 }
 

@@ -69,7 +69,8 @@ static bool steps_take(struct agent_loop *loop)
 			steps_join(loop, link, &s->taken[k]);
 	}
 	/* As loop_cpu_take(). */
-	loop->first_link = (last + 1) % loop->params.n_links;
+	if (before < loop->params.max_batch)
+		loop->first_link = (last + 1) % loop->params.n_links;
 	return s->n > before;
 }
 

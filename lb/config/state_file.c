@@ -86,7 +86,7 @@ static int read_member(const struct reading *r, size_t row, const char *name, co
 	json_int_t weight = json_integer_value(value);
 	int ret = 0;
 
-	if (strcmp(key, "name") == 0 || strcmp(key, "successor") == 0)
+	if (strcmp(key, "name") == 0 || strcmp(key, "successor") == 0 || strcmp(key, "partly") == 0)
 		return 0;
 	if (strcmp(key, "assigned") == 0)
 		return read_pins(r, row, name, key, value, ASSIGN_IN);
@@ -106,13 +106,17 @@ static int read_member(const struct reading *r, size_t row, const char *name, co
 	return ret < 0 ? bad_member(r, row, "name is one more than the file may have") : 0;
 }
 
-/* After the other members: a successor belongs to a drain. */
+/* After the other members: a successor belongs to a drain, and partly to a successor. */
 static int read_successor(const struct reading *r, size_t row, const char *name,
-			  const json_t *value)
+			  const json_t *worker)
 {
 	const struct worker_setting *setting = workers_settings_find(r->settings, name);
+	const json_t *value = json_object_get(worker, "successor");
+	const json_t *partly = json_object_get(worker, "partly");
 	const char *successor = json_string_value(value);
 
+	if (partly != NULL && (!json_is_boolean(partly) || value == NULL))
+		return bad_member(r, row, "partly is not true or false beside a successor");
 	if (value == NULL)
 		return 0;
 	if (successor == NULL || !workers_name_is_valid(successor) || strcmp(successor, name) == 0)
@@ -121,7 +125,7 @@ static int read_successor(const struct reading *r, size_t row, const char *name,
 		return bad_member(r, row, "successor needs drain: true beside it");
 	/* There is a row already, so there is room for it. */
 	workers_settings_drain(r->settings, name, false);
-	return workers_settings_replace(r->settings, name, successor) < 0
+	return workers_settings_replace(r->settings, name, successor, json_is_true(partly)) < 0
 		       ? bad_member(r, row, "name is one more than the file may have")
 		       : 0;
 }
@@ -142,7 +146,7 @@ static int read_worker(const struct reading *r, size_t row, const json_t *worker
 		if (ret < 0)
 			return ret;
 	}
-	return read_successor(r, row, name, json_object_get(worker, "successor"));
+	return read_successor(r, row, name, worker);
 }
 
 static int read_root(const struct reading *r, const json_t *root)
@@ -313,6 +317,8 @@ static json_t *worker_json(const struct worker_setting *setting)
 		json_object_set_new(worker, "drain", json_true());
 	if (setting->successor[0] != '\0')
 		json_object_set_new(worker, "successor", json_string(setting->successor));
+	if (setting->partly)
+		json_object_set_new(worker, "partly", json_true());
 	if (setting->weight != 0)
 		json_object_set_new(worker, "weight", json_integer(setting->weight));
 	add_pins(worker, "assigned", pins_json(setting, ASSIGN_IN));

@@ -2,8 +2,9 @@
 /*
  * The file that keeps operators' settings over restarts (control.state_file): JSON,
  *   {"version": 1, "workers": [{"name", "drain"?, "weight"?, "assigned"?, "released"?}, ...]}
- * Version 2 has "successor" beside "drain" of a worker that is being replaced. It is written only
- * as long as there is one, so that an older doorbell-lb can read all other files.
+ * Version 2 has "successor", and "partly" where that is allowed, beside "drain" of a worker that is
+ * being replaced. It is written only as long as there is one, so that an older doorbell-lb can read
+ * all other files.
  * The file is replaced whole: another file is written beside it, synced, and renamed over it. Pure
  * but for the file; control thread.
  */

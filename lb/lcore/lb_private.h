@@ -110,6 +110,10 @@ struct lb {
 	char *config_path;     /* of the file that it was started with, or NULL */
 	struct tls_helper *tls; /* makes handshakes; NULL: no service had TLS at the start */
 	struct retire *retire; /* services that a reload removed: retire.c */
+	uint64_t turns_since;  /* QSBR's token: since then each lcore is to begin a turn; 0: none */
+	uint32_t turns_since_ms;
+	bool turns_told;       /* the log has that one does not */
+	bool memifs_rest;      /* no lcore uses any: handlers of their driver may run */
 	struct link *detached; /* links to free when their lcores have reaped them */
 	void (*on_event)(struct worker *worker, void *context); /* see lb_on_worker_event() */
 	void *on_event_context;

@@ -132,6 +132,7 @@ void settings_apply(struct lb *lb, struct worker *w)
 
 	set_weight(lb, w, s != NULL && s->weight != 0 ? s->weight : w->own_weight);
 	w->drain = drain;
+	w->replacing = s != NULL && s->successor[0] != '\0';
 	if (drain && !before)
 		settings_drain_now(lb, w);
 	else if (!drain && before)
@@ -181,7 +182,7 @@ int lb_settings_drain(struct lb *lb, const char *name, bool drain, char *error, 
  */
 
 int lb_settings_replace(struct lb *lb, struct worker *old, const struct worker *successor,
-			char *error, size_t error_size)
+			bool partly, char *error, size_t error_size)
 {
 	struct worker_settings *next = settings_begin(lb, error, error_size);
 	bool before = old->replaced;
@@ -189,7 +190,7 @@ int lb_settings_replace(struct lb *lb, struct worker *old, const struct worker *
 
 	if (next == NULL)
 		return -ENOMEM;
-	ret = workers_settings_replace(next, old->spec.name, successor->spec.name);
+	ret = workers_settings_replace(next, old->spec.name, successor->spec.name, partly);
 	old->replaced = true;
 	ret = settings_finish_one(lb, next, old->spec.name, ret, error, error_size);
 	if (ret < 0) {
@@ -232,17 +233,8 @@ static bool take_back(struct lb *lb, struct worker *w, const struct worker_setti
 }
 
 /* The successor has come: go on where the load balancer had ended. */
-static bool take_up(struct lb *lb, struct worker *w, const struct worker_setting *s,
-		    struct worker *successor)
+static bool take_up(struct lb *lb, struct worker *w, const struct worker_setting *s)
 {
-	int gap = lb_replace_gap(lb, w, successor);
-	char why[LB_NAME_MAX + 64];
-
-	if (gap >= 0) {
-		snprintf(why, sizeof(why), "does not serve service '%s' any more",
-			 lb->config.service[gap].name);
-		return take_back(lb, w, s, why);
-	}
 	LB_LOG(NOTICE, "worker=%s successor=%s serves: the replacement goes on", w->spec.name,
 	       s->successor);
 	w->replaced = true;
@@ -250,31 +242,53 @@ static bool take_up(struct lb *lb, struct worker *w, const struct worker_setting
 	return true;
 }
 
+/*
+ * The successor is waited for: until it serves what <w> serves. Other workers may have yet to come,
+ * too, so what <w> serves in their place is no reason to take it back at once.
+ */
+static bool await_successor(struct lb *lb, struct worker *w, const struct worker_setting *s,
+			    struct worker *successor)
+{
+	bool serves = successor != NULL && successor->state == WORKER_ACTIVE;
+	int gap = serves && !s->partly ? lb_replace_gap(lb, w, successor) : -1;
+	char why[LB_NAME_MAX + 64] = "has not come back";
+
+	if (serves && gap < 0)
+		return take_up(lb, w, s);
+	if (w->active_ms == 0 || lb_now_ms(lb) - w->active_ms <= SUCCESSOR_MS)
+		return false;
+	if (gap >= 0)
+		snprintf(why, sizeof(why), "does not serve service '%s' any more",
+			 lb->config.service[gap].name);
+	return take_back(lb, w, s, why);
+}
+
 bool settings_check_successor(struct lb *lb, struct worker *w)
 {
-	const struct worker_setting *s = workers_settings_find(lb->settings, w->spec.name);
+	const struct worker_setting *s;
 	struct worker *successor;
 
+	/* Called all the time, and there may be thousands of settings. */
+	if (!w->replacing)
+		return false;
+	s = workers_settings_find(lb->settings, w->spec.name);
 	if (s == NULL || s->successor[0] == '\0')
 		return false;
 	successor = workers_find(lb->pool, s->successor);
+	if (!w->replaced)
+		return await_successor(lb, w, s, successor);
 	/* One that registers again is not back before it serves. */
-	if (w->replaced && successor != NULL &&
+	if (successor != NULL &&
 	    (successor->state == WORKER_ACTIVE || successor->state == WORKER_SUSPECT))
 		return false;
-	if (w->replaced)
-		return take_back(lb, w, s, successor == NULL ? "is gone" : "does not serve");
-	if (successor != NULL && successor->state == WORKER_ACTIVE)
-		return take_up(lb, w, s, successor);
-	if (w->active_ms != 0 && lb_now_ms(lb) - w->active_ms > SUCCESSOR_MS)
-		return take_back(lb, w, s, "has not come back");
-	return false;
+	return take_back(lb, w, s, successor == NULL ? "is gone" : "does not serve");
 }
 
-void settings_end_replacement(struct lb *lb, const struct worker *w)
+void settings_end_replacement(struct lb *lb, struct worker *w)
 {
 	const struct worker_setting *s = workers_settings_find(lb->settings, w->spec.name);
 
+	w->replacing = false;
 	if (s == NULL || s->successor[0] == '\0')
 		return;
 	LB_LOG(NOTICE, "worker=%s successor=%s replaced", w->spec.name, s->successor);

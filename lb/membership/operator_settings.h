@@ -36,11 +36,12 @@ int lb_settings_drain(struct lb *lb, const char *name, bool drain, char *error, 
  *
  * A replacement that was under way when the load balancer ended is in the state file: <old> serves
  * when it registers again, until <successor> does, and is drained then; or, if that one does not
- * come within SUCCESSOR_MS of <old>, for good.
+ * come within SUCCESSOR_MS of <old>, or does not serve all services that <old> serves, for good.
+ * <partly>: it need not serve all of them.
  */
 #define SUCCESSOR_MS 10000u
 int lb_settings_replace(struct lb *lb, struct worker *old, const struct worker *successor,
-			char *error, size_t error_size);
+			bool partly, char *error, size_t error_size);
 /* Set the worker's weight, 1 to WORKER_WEIGHT_MAX; 0: the weight that its agent registered. */
 int lb_settings_weight(struct lb *lb, const char *name, uint32_t weight, char *error,
 		       size_t error_size);
@@ -69,7 +70,7 @@ void settings_apply(struct lb *lb, struct worker *w);
  */
 bool settings_check_successor(struct lb *lb, struct worker *w);
 /* It is drained: if it was being replaced, that is over. */
-void settings_end_replacement(struct lb *lb, const struct worker *w);
+void settings_end_replacement(struct lb *lb, struct worker *w);
 /* The worker is ready to serve but was drained before it registered: keep it drained. */
 void settings_hold(struct lb *lb, struct worker *w);
 

@@ -73,6 +73,22 @@ load_wait last || true
 load run echo --to "$vip:8500" --sockets 4 --requests 50 || true
 expect_all run 200
 
+# Another operator resumes the old one before the command is back.
+cli workers resume w1 >/dev/null
+wait_for "w1 to be active" worker_is w1 active
+load_start other echo --to "$vip:8500" --sockets 2 --requests 1
+wait_for "a request on w1" requests_above w1 0
+replace_start other --timeout 60
+wait_for "w1 to be draining" worker_is w1 draining
+kill -STOP "$replacing"
+restart_lb
+cli workers resume w1 >/dev/null
+kill -CONT "$replacing"
+replace_end other 3 "worker w1: doorbell-lb came back and does not know of the drain: it was resumed meanwhile, or there is no control.state_file"
+wait_for "w1 to serve" worker_is w1 active
+expect "what is kept" "$(setting_of_w1)" = '[]'
+load_wait other || true
+
 # The new one does not come back: the old one serves meanwhile, and then for good.
 cli workers resume w1 >/dev/null
 wait_for "w1 to be active" worker_is w1 active
@@ -84,8 +100,7 @@ stop "$pid_lb" KILL
 stop "$pid_w2" KILL
 start_lb
 wait_for "w1 to serve" worker_is w1 active
-replace_end lost 1 ""
-grep -q "worker 'w2' is not registered; 'w1' goes on" "$dir/lost.err" || fail "it said: $(cat "$dir/lost.err")"
+replace_end lost 3 "worker w1: active, as it was resumed meanwhile, or its successor does not serve, or doorbell-lb came back without a control.state_file"
 wait_for "the old one's return to be kept" keeps '[]' 1
 expect_log lb "worker=w1 successor=w2 has not come back: the worker serves again"
 load_wait last || true

@@ -686,6 +686,35 @@ Test(control_dispatch, a_worker_that_is_being_replaced_need_not_be_registered)
 	fake_lb_destroy(lb);
 }
 
+/* Asked again after a restart: an operator has said something else meanwhile. */
+Test(control_dispatch, a_replacement_that_was_taken_back_is_not_made_again)
+{
+	static const char again[] =
+		CALL("workers.replace", "{\"name\":\"a\",\"successor\":\"b\",\"again\":true}");
+	struct lb *lb = fake_lb_create();
+	struct control_connection c = {.lb = lb, .role = CONTROL_OPERATOR};
+	struct worker *a = fake_lb_worker(lb, "a");
+
+	fake_lb_worker(lb, "b");
+	fake_lb_worker(lb, "c");
+	/* a load balancer that keeps nothing knows of none */
+	expect_reply(&c, again, "\"state\":\"drained\"");
+	snprintf(fake_lb_config(lb)->state_file, sizeof(fake_lb_config(lb)->state_file), "kept");
+	expect_reply(&c, again, "\"state\":\"drained\"");
+	expect_reply(&c, CALL("workers.resume", "{\"name\":\"a\"}"), "\"state\":\"active\"");
+	expect_reply(&c, again, "\"state\":\"active\"");
+	cr_expect_eq(a->state, WORKER_ACTIVE);
+	/* another one's replacement goes on */
+	fake_lb_outstanding(lb, a, 1);
+	expect_reply(&c, REPLACE("a", "c"), "\"successor\":\"c\"");
+	expect_reply(&c, again, "\"successor\":\"c\"");
+	/* and it need not be registered */
+	fake_lb_kill(lb, a);
+	expect_reply(&c, CALL("workers.resume", "{\"name\":\"a\"}"), "\"drain\":false");
+	expect_reply(&c, again, "\"worker\":null");
+	fake_lb_destroy(lb);
+}
+
 Test(control_dispatch, a_successor_that_does_not_serve_is_waited_for)
 {
 	struct lb *lb = fake_lb_create();

@@ -420,14 +420,15 @@ int lb_settings_drain(struct lb *lb, const char *name, bool drain, char *error, 
 }
 
 int lb_settings_replace(struct lb *lb, struct worker *old, const struct worker *successor,
-			char *error, size_t error_size)
+			bool partly, char *error, size_t error_size)
 {
 	int ret = lb_settings_drain(lb, old->spec.name, true, error, error_size);
 
 	/* One without requests in hand is drained at once. */
 	if (ret == 0 && lb->outstanding[old->number] > 0) {
 		workers_settings_drain(lb->settings, old->spec.name, false);
-		ret = workers_settings_replace(lb->settings, old->spec.name, successor->spec.name);
+		ret = workers_settings_replace(lb->settings, old->spec.name, successor->spec.name,
+					       partly);
 	}
 	return ret;
 }

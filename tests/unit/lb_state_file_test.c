@@ -167,6 +167,11 @@ static const struct {
 	 "workers[0].successor is not the name of another worker"},
 	{"{\"version\": 2, \"workers\": [{\"name\": \"a\", \"drain\": true, \"successor\": 1}]}",
 	 "workers[0].successor is not the name of another worker"},
+	{"{\"version\": 2, \"workers\": [{\"name\": \"a\", \"drain\": true, \"partly\": true}]}",
+	 "workers[0].partly is not true or false beside a successor"},
+	{"{\"version\": 2, \"workers\": [{\"name\": \"a\", \"drain\": true, \"successor\": \"b\", "
+	 "\"partly\": 1}]}",
+	 "workers[0].partly is not true or false beside a successor"},
 };
 
 Test(lb_state_file, what_is_not_understood_is_refused_and_left_as_it_is)
@@ -187,19 +192,20 @@ Test(lb_state_file, a_replacement_that_is_under_way_is_kept_and_only_that_takes_
 	const struct worker_setting *a;
 
 	cr_assert_eq(workers_settings_weight(settings, "a", 3), 0);
-	cr_assert_eq(workers_settings_replace(settings, "a", "b"), 0);
+	cr_assert_eq(workers_settings_replace(settings, "a", "b", true), 0);
 	save();
 	cr_expect(strstr(contents(), "\"version\": 2") != NULL, "%s", contents());
 	cr_assert_eq(load_again(), 0, "%s", error);
 	a = workers_settings_find(settings, "a");
 	cr_assert_not_null(a);
 	cr_expect_str_eq(a->successor, "b");
-	cr_expect(a->drain && a->weight == 3);
+	cr_expect(a->drain && a->partly && a->weight == 3);
 	/* drained: the replacement is over */
 	cr_assert_eq(workers_settings_drain(settings, "a", true), 0);
 	save();
 	cr_expect(strstr(contents(), "\"version\": 1") != NULL, "%s", contents());
 	cr_expect(strstr(contents(), "successor") == NULL, "%s", contents());
+	cr_expect(strstr(contents(), "partly") == NULL, "%s", contents());
 }
 
 Test(lb_state_file, a_newer_versions_file_is_refused)

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -297,5 +298,243 @@ Test(port, that_connects_does_not_break_off_a_handshake, .timeout = 60)
 	cr_expect_eq(connections(&client, listener, &ms, 11000, &fd), 1);
 	unlink(address.sun_path);
 	port_close(&client);
+	eal_end();
+}
+
+/* --- ends that misbehave ------------------------------------------------------------------------
+ */
+
+/* A listener, and what the devices of both ends have as its name. */
+static struct sockaddr_un listener = {.sun_family = AF_UNIX};
+static char listener_name[sizeof(listener.sun_path) + 32];
+
+static void start_listener(struct port *server)
+{
+	start_eal();
+	snprintf(listener.sun_path, sizeof(listener.sun_path), "/tmp/doorbell-port-%d", getpid());
+	snprintf(listener_name, sizeof(listener_name), "%s,socket-abstract=no", listener.sun_path);
+	cr_assert_eq(open_attended(server, "server", listener_name), 0);
+}
+
+/* A connection to it without the driver. */
+static int connect_stranger(void)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
+
+	cr_assert_eq(connect(fd, (struct sockaddr *)&listener, sizeof(listener)), 0);
+	return fd;
+}
+
+/* A handler that is stuck comes to no end; on a busy machine one may take long. */
+static void attend(struct port *port, uint64_t *ms)
+{
+	for (unsigned int i = 0; i < 50 && port_wants_attention(port, ++*ms); i++)
+		for (unsigned int tries = 0; !port_attend(port, *ms); tries++)
+			cr_assert_lt(tries, 100, "a handler does not come to its end");
+}
+
+/* Both ends find each other. */
+static void expect_link(struct port *server)
+{
+	struct port client;
+	uint64_t ms = 1;
+
+	cr_assert_eq(open_attended(&client, "client", listener_name), 0);
+	for (; ms < 3000 && (!port_up(&client) || !port_up(server)); ms++) {
+		if (port_wants_attention(server, ms))
+			port_attend(server, ms);
+		if (port_wants_attention(&client, ms))
+			port_attend(&client, ms);
+	}
+	cr_expect(port_up(&client) && port_up(server), "no link");
+	port_close(&client);
+}
+
+/* An agent that is killed in the moment in which it connects. */
+Test(port, that_listens_outlives_clients_that_have_gone_before_they_are_accepted, .timeout = 60)
+{
+	struct port server;
+	uint64_t ms = 1;
+
+	start_listener(&server);
+	for (unsigned int i = 0; i < 20; i++) {
+		close(connect_stranger());
+		attend(&server, &ms);
+	}
+	expect_link(&server);
+	port_close(&server);
+	eal_end();
+}
+
+/* memif's messages, as far as they are needed here. */
+#define MESSAGE_SIZE   128
+#define MESSAGE_INIT   3
+#define MESSAGE_RING   5
+#define MEMIF_VERSION2 0x0200
+
+static bool say(int fd, uint16_t type, uint16_t first, int descriptor)
+{
+	uint8_t message[MESSAGE_SIZE] = {0};
+	struct iovec part = {message, sizeof(message)};
+	char control[CMSG_SPACE(sizeof(int))] = {0};
+	struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1};
+	struct cmsghdr *rights;
+
+	memcpy(message, &type, sizeof(type));
+	memcpy(message + sizeof(type), &first, sizeof(first));
+	if (descriptor >= 0) {
+		header.msg_control = control;
+		header.msg_controllen = sizeof(control);
+		rights = CMSG_FIRSTHDR(&header);
+		rights->cmsg_level = SOL_SOCKET;
+		rights->cmsg_type = SCM_RIGHTS;
+		rights->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(rights), &descriptor, sizeof(int));
+	}
+	return sendmsg(fd, &header, MSG_NOSIGNAL) == sizeof(message);
+}
+
+/* Each message is answered, and the driver waits for room: for ever, and the load balancer with it.
+ */
+Test(port, that_listens_does_not_wait_for_a_client_that_reads_nothing, .timeout = 60)
+{
+	struct port server;
+	uint64_t ms = 1;
+	unsigned int said;
+	int fd, memory = memfd_create("ring", 0);
+
+	start_listener(&server);
+	fd = connect_stranger();
+	attend(&server, &ms);
+	cr_assert(say(fd, MESSAGE_INIT, MEMIF_VERSION2, -1));
+	attend(&server, &ms);
+	for (said = 0; said < 2000 && say(fd, MESSAGE_RING, 0, memory); said++)
+		attend(&server, &ms);
+	cr_expect(said > 100 && said < 2000, "%u messages were taken", said);
+	close(fd);
+	attend(&server, &ms);
+	expect_link(&server);
+	port_close(&server);
+	eal_end();
+}
+
+/* How many messages have come; none is longer. */
+static unsigned int hear(int fd)
+{
+	uint8_t message[MESSAGE_SIZE];
+	unsigned int n = 0;
+
+	while (read(fd, message, sizeof(message)) == sizeof(message))
+		n++;
+	return n;
+}
+
+/* Strangers that say nothing, or something else, hold up nobody. */
+Test(port, that_listens_serves_its_client_beside_strangers, .timeout = 60)
+{
+	struct port server;
+	uint64_t ms = 1;
+	int silent[3], fd;
+
+	start_listener(&server);
+	for (unsigned int i = 0; i < 3; i++) {
+		silent[i] = connect_stranger();
+		fd = connect_stranger();
+		attend(&server, &ms);
+		cr_expect_eq(write(fd, "GET / HTTP/1.1", 14), 14);
+		attend(&server, &ms);
+		/* hello, and that it is disconnected */
+		cr_expect_eq(hear(fd), 2);
+		close(fd);
+		cr_expect_eq(hear(silent[i]), 1);
+		cr_expect(!port_wants_attention(&server, ++ms), "it does not come to an end");
+	}
+	expect_link(&server);
+	for (unsigned int i = 0; i < 3; i++)
+		close(silent[i]);
+	attend(&server, &ms);
+	port_close(&server);
+	eal_end();
+}
+
+/* --- what else the interrupt thread has to do ---------------------------------------------------
+ */
+
+static void ring_alarm(void *argument)
+{
+	sem_post(argument);
+}
+
+static bool alarm_rings(void)
+{
+	struct timespec until;
+	sem_t rang;
+
+	sem_init(&rang, 0, 0);
+	cr_assert_eq(rte_eal_alarm_set(1000, ring_alarm, &rang), 0);
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += 2;
+	return sem_timedwait(&rang, &until) == 0;
+}
+
+/* Bonded ports and virtual functions live on alarms, and some drivers' calls wait for them. */
+Test(port, that_is_attended_lets_other_handlers_run_unasked, .timeout = 60)
+{
+	struct port server;
+	uint64_t ms = 1;
+	int fd;
+
+	start_listener(&server);
+	for (unsigned int i = 0; i < 200; i++)
+		cr_assert(alarm_rings(), "alarm %u does not ring", i);
+	/* nor does a stranger who says nothing change that, or a link */
+	fd = connect_stranger();
+	attend(&server, &ms);
+	cr_assert(alarm_rings());
+	expect_link(&server);
+	attend(&server, &ms);
+	cr_assert(alarm_rings());
+	close(fd);
+	attend(&server, &ms);
+	cr_assert(alarm_rings());
+	port_close(&server);
+	eal_end();
+}
+
+#define ALARM_US 200
+
+static void ring_on(void *left)
+{
+	if (__atomic_sub_fetch((int *)left, 1, __ATOMIC_ACQ_REL) > 0)
+		rte_eal_alarm_set(ALARM_US, ring_on, left);
+}
+
+/* Whatever else that thread does meanwhile: a memif's handlers wait until they are asked for, but
+ * for the one that accepts connections. */
+Test(port, that_is_attended_is_left_alone_among_alarms, .timeout = 60)
+{
+	struct port server;
+	int left = 1000000;
+	uint64_t ms = 1;
+
+	start_listener(&server);
+	cr_assert_eq(rte_eal_alarm_set(ALARM_US, ring_on, &left), 0);
+	for (unsigned int i = 0; i < 100; i++) {
+		int fd = connect_stranger();
+
+		attend(&server, &ms);
+		cr_assert_eq(hear(fd), 1);
+		cr_assert(say(fd, MESSAGE_INIT, MEMIF_VERSION2, -1));
+		usleep(300);
+		cr_assert_eq(hear(fd), 0, "round %u: it was answered unasked", i);
+		attend(&server, &ms);
+		cr_assert_eq(hear(fd), 1);
+		close(fd);
+		attend(&server, &ms);
+	}
+	cr_expect_lt(__atomic_load_n(&left, __ATOMIC_ACQUIRE), 1000000, "no alarms have rung");
+	__atomic_store_n(&left, 0, __ATOMIC_RELEASE);
+	rte_eal_alarm_cancel(ring_on, &left);
+	port_close(&server);
 	eal_end();
 }

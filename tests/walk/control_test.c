@@ -56,7 +56,7 @@ WALK(a_drained_worker_that_registers_again_gets_nothing_until_it_is_resumed)
 
 static void replace(struct walk *w, struct walk_worker *old, const struct walk_worker *successor)
 {
-	walk_need(lb_settings_replace(w->lb, walk_worker_of(old), walk_worker_of(successor),
+	walk_need(lb_settings_replace(w->lb, walk_worker_of(old), walk_worker_of(successor), false,
 				      w->error, sizeof(w->error)) == 0,
 		  "%s", w->error);
 }
@@ -186,7 +186,7 @@ static struct walk *walk_with_kept_replacement(void)
 {
 	struct walk *w = walk_create(NULL);
 
-	walk_need(workers_settings_replace(w->lb->settings, "a", "b") == 0);
+	walk_need(workers_settings_replace(w->lb->settings, "a", "b", false) == 0);
 	return w;
 }
 
@@ -300,6 +300,54 @@ WALK(a_successor_must_serve_what_the_worker_serves)
 	assign(w, b, 1, true);
 	walk_expect_eq(gap(w, a, b), -1);
 	walk_expect_eq(state_of(a), WORKER_SUSPECT);
+	walk_destroy(w);
+}
+
+/* As walk_with_kept_replacement(), with both services. */
+static struct walk *walk_with_kept_pins(bool partly, const char *name, const char *service,
+					enum assign_pin pin)
+{
+	struct walk *w = walk_create(&(struct walk_params){.services = OWN_AND_ALL});
+
+	walk_need(workers_settings_replace(w->lb->settings, "a", "b", partly) == 0);
+	walk_need(workers_settings_pin(w->lb->settings, name, service, pin) == 0);
+	return w;
+}
+
+WALK(after_a_restart_what_a_successor_need_not_serve_is_remembered)
+{
+	for (unsigned int partly = 0; partly < 2; partly++) {
+		struct walk *w = walk_with_kept_pins(partly, "b", "all", ASSIGN_OUT);
+		struct walk_worker *a = walk_worker(w, &(struct walk_worker_params){.name = "a"});
+
+		walk_worker(w, &(struct walk_worker_params){.name = "b"});
+		walk_pass(w, 50);
+		walk_expect_eq(state_of(a), partly ? WORKER_DRAINING : WORKER_ACTIVE);
+		walk_pass(w, 11000);
+		walk_expect_eq(state_of(a), partly ? WORKER_DRAINING : WORKER_ACTIVE);
+		walk_expect(partly ? is_kept(w, false)
+				   : workers_settings_find(lb_settings(w->lb), "a") == NULL,
+			    "the replacement is not over");
+		walk_destroy(w);
+	}
+}
+
+/* <a> steps in for one that has yet to come, which <b> cannot. */
+WALK(after_a_restart_a_replacement_waits_for_those_that_were_there)
+{
+	struct walk *w = walk_with_kept_pins(false, "b", "own", ASSIGN_OUT);
+	struct walk_worker *a;
+
+	walk_need(workers_settings_pin(w->lb->settings, "c", "own", ASSIGN_IN) == 0);
+	a = walk_worker(w, &(struct walk_worker_params){.name = "a"});
+	walk_worker(w, &(struct walk_worker_params){.name = "b"});
+	walk_pass(w, 3000);
+	walk_expect_eq(state_of(a), WORKER_ACTIVE);
+	walk_expect(is_kept(w, true), "the replacement was taken back");
+	walk_worker(w, &(struct walk_worker_params){.name = "c"});
+	walk_pass(w, 50);
+	walk_expect_eq(state_of(a), WORKER_DRAINING);
+	walk_expect(is_kept(w, false), "the replacement is not over");
 	walk_destroy(w);
 }
 

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Capabilities of ports, their limits, and the link state that the control thread sees. */
 #include <pthread.h>
+#include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "packet/checksum.h"
+#include "runtime/eal_end.h"
 #include "worker.h"
 #include "lb.h"
 
@@ -390,5 +393,48 @@ WALK(a_ping_whose_tag_the_port_took_off_is_answered_with_it)
 	walk_expect_eq(f.kind, WALK_ICMP);
 	walk_expect(f.tagged && f.tci == 77);
 	walk_expect(f.sums_hold);
+	walk_destroy(w);
+}
+
+/* --- a port whose driver wants the control thread, as memif's does ------------------------------
+ */
+
+static void expect_attended(struct walk *w, bool over)
+{
+	walk_expect(lb_attend(w->lb) == over, "it is %s", over ? "not over" : "over");
+	walk_expect(w->lb->port[1].receives == NULL, "the port rests on");
+}
+
+/* It may be in the middle of the rings of a memif. The control thread goes on, and other lcores go
+ * on with their memifs, until it does. */
+WALK(an_lcore_that_stands_still_while_a_stranger_speaks_to_a_memif)
+{
+	struct walk *w = walk_create(NULL);
+	struct port *memif = &w->lb->port[1];
+	int ends[2];
+	char byte = 1;
+
+	walk_need(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) == 0);
+	walk_need(eal_interrupt_hold() && memif_watch(&memif->news));
+	memif->attended = true;
+	expect_attended(w, true);
+	walk_need(write(ends[0], &byte, 1) == 1);
+	rte_rcu_qsbr_thread_register(w->lb->qsbr, 0);
+	rte_rcu_qsbr_thread_online(w->lb->qsbr, 0);
+	for (unsigned int i = 0; i < 10; i++)
+		expect_attended(w, false);
+	/* it goes on, and stands still again */
+	rte_rcu_qsbr_quiescent(w->lb->qsbr, 0);
+	expect_attended(w, false);
+	walk_expect(memif_has_news(memif->news));
+	rte_rcu_qsbr_thread_offline(w->lb->qsbr, 0);
+	expect_attended(w, false); /* nobody reads it */
+	walk_need(read(ends[1], &byte, 1) == 1);
+	expect_attended(w, true);
+	rte_rcu_qsbr_thread_unregister(w->lb->qsbr, 0);
+	memif->attended = false;
+	close(memif->news);
+	close(ends[0]);
+	close(ends[1]);
 	walk_destroy(w);
 }

@@ -265,8 +265,9 @@ static void run_handshakes(struct walk *w)
 
 	for (unsigned int i = 0; i < HANDSHAKES; i++)
 		p[i] = peer_dial(w, 3000 + i, version);
-	exchange(w, p);
-	exchange(w, p);
+	/* Two mostly: what the lcore says after it waited for the helper comes back in the next. */
+	for (unsigned int i = 0; i < 20 && n->opened_12 + n->opened_13 < HANDSHAKES; i++)
+		exchange(w, p);
 	for (unsigned int i = 0; i < HANDSHAKES; i++)
 		walk_need(SSL_do_handshake(p[i]->tls.ssl) == 1, "handshake %u", i);
 	walk_expect_eq(n->opened_12 + n->opened_13, HANDSHAKES);

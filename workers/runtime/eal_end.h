@@ -13,8 +13,9 @@
 #define INTERRUPT_THREAD_MS 2000
 
 /*
- * Hold the interrupt thread from now on, so that handlers of drivers run only in rounds that are
- * asked for. False when it does not come. Until eal_end().
+ * Hold the interrupt thread from now on, so that handlers of memifs run only in rounds that are
+ * asked for. Other handlers run at once, as long as no memif has anything. False when it does not
+ * come. Until eal_end().
  */
 bool eal_interrupt_hold(void);
 /*

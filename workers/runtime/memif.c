@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <poll.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define PREFIX "net_memif"
+#define PREFIX   "net_memif"
+#define HELLO_MS 500
 
 /* Copy the value of <key> in the devargs of <device>; "" when it has none. */
 static void memif_value(const char *device, const char *key, char *value, size_t size)
@@ -46,16 +48,21 @@ bool memif_connects(const char *device)
 	return strncmp(device, PREFIX, strlen(PREFIX)) == 0 && !memif_listens(device);
 }
 
-/* False when somebody does, and when that cannot be found out. */
+/* False when somebody does, and when that cannot be found out. One that listens says hello first:
+ * without anybody to say it to, DPDK's driver would end its process. */
 static bool nobody_listens(const struct sockaddr_un *address)
 {
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	bool nobody = fd >= 0 &&
-		      connect(fd, (const struct sockaddr *)address, sizeof(*address)) < 0 &&
-		      errno == ECONNREFUSED;
+	struct pollfd hello = {.fd = fd, .events = POLLIN};
+	bool nobody = false;
 
-	if (fd >= 0)
-		close(fd);
+	if (fd < 0)
+		return false;
+	if (connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0)
+		poll(&hello, 1, HELLO_MS);
+	else
+		nobody = errno == ECONNREFUSED;
+	close(fd);
 	return nobody;
 }
 
@@ -73,8 +80,7 @@ void memif_remove_left(const char *device)
 		unlink(address.sun_path);
 }
 
-/* Nothing else in our processes has sockets of this kind. */
-static bool is_memif_socket(int fd)
+bool memif_is_socket(int fd)
 {
 	int domain, type;
 	socklen_t domain_size = sizeof(domain), type_size = sizeof(type);
@@ -95,7 +101,7 @@ static bool each_memif_socket(void (*what)(int fd, void *argument), void *argume
 	while ((entry = readdir(dir)) != NULL) {
 		int fd = atoi(entry->d_name);
 
-		if (entry->d_name[0] != '.' && is_memif_socket(fd))
+		if (entry->d_name[0] != '.' && memif_is_socket(fd))
 			what(fd, argument);
 	}
 	closedir(dir);

@@ -12,11 +12,11 @@
  *
  * On hearing that the other end has gone, the EAL's interrupt thread unmaps the rings that lcores
  * are reading: a worker that was killed under load ended its load balancer. So that thread is held
- * (eal_interrupt_hold()), and makes its rounds when something has come and no lcore uses the port.
+ * (eal_interrupt_hold()) while a memif has something for it, and goes on when no lcore uses the
+ * port.
  *
- * A client that has gone between its connect() and the server's accept() ends the server's process:
- * the driver closes the connection, whose handler stays registered, and the EAL panics. Nothing of
- * ours comes between both; that time is as short as the control thread's way to port_attend().
+ * A client that has gone between its connect() and the server's accept() ended the server's
+ * process, and one that reads nothing halted the thread: sendmsg() in eal_end.c.
  *
  * A server that was killed leaves the socket's file, and the next one cannot listen. So one at
  * which nobody listens is removed first (memif_remove_left()).
@@ -29,6 +29,8 @@
 /* True when <device> is a memif that connects; false for one that listens, and for other devices.
  */
 bool memif_connects(const char *device);
+/* True for a socket of a memif. Nothing else in our processes has sockets of this kind. */
+bool memif_is_socket(int fd);
 /*
  * The sockets of this process' memifs, as one descriptor to poll, into <epoll>, which is made if it
  * is 0. Again when some may have been opened. False when that is not possible.
