@@ -230,7 +230,7 @@ static int open_unix(struct control_server *server, enum control_role role, cons
 	server->listener[role] = listen_on(server, fd, error, error_size);
 	if (server->listener[role] != NULL)
 		return 0;
-	/* Nobody listens at it, and it would stand in the way of the next try. */
+	/* The file, at which nobody listens, would stand in the way of the next try. */
 	unlink(path);
 	return -EIO;
 }

@@ -213,10 +213,25 @@ static bool stalled_has_room(const struct edge *e)
 	return e->lc->burst.n < LB_BURST - 1 && e->free_request != NULL;
 }
 
+/* The first connection of a client's <list> reads. One without room goes behind the others: false.
+ */
+static bool stalled_read_first(struct edge *e, struct edge_busy_list *list)
+{
+	struct edge_busy *b = TAILQ_FIRST(list);
+
+	if (!edge_has_reply_room(e, b) && !stalled_is_inside(b)) {
+		TAILQ_REMOVE(list, b, wants);
+		TAILQ_INSERT_TAIL(list, b, wants);
+		return false;
+	}
+	edge_stall(e, b->connection, false);
+	stalled_progress(e, b->connection, true);
+	return true;
+}
+
 /* The client's turn: the next of its connections reads. False: it has read nothing. */
 static bool stalled_visit(struct edge *e, struct edge_client *client)
 {
-	struct edge_busy *b = TAILQ_FIRST(&client->waiting);
 	int32_t left = e->kserve->text_left;
 
 	TAILQ_REMOVE(&e->turns, client, turn);
@@ -224,14 +239,7 @@ static bool stalled_visit(struct edge *e, struct edge_client *client)
 	stalled_give_credit(client);
 	if (client->credit <= 0)
 		return true;
-	if (!edge_has_reply_room(e, b) && !stalled_is_inside(b)) {
-		TAILQ_REMOVE(&client->waiting, b, wants);
-		TAILQ_INSERT_TAIL(&client->waiting, b, wants);
-		return false;
-	}
-	edge_stall(e, b->connection, false);
-	stalled_progress(e, b->connection, true);
-	return e->kserve->text_left < left;
+	return stalled_read_first(e, &client->waiting) && e->kserve->text_left < left;
 }
 
 /* Where the text of the turn ends, the next one goes on. */
@@ -251,19 +259,12 @@ static void stalled_resume_text(struct edge *e)
 /* The same of the others: the next connection reads until there is no room. */
 static bool stalled_visit_other(struct edge *e, struct edge_client *client)
 {
-	struct edge_busy *b = TAILQ_FIRST(&client->others);
+	const struct edge_busy *b = TAILQ_FIRST(&client->others);
 	uint64_t position = b->placement.stream.position;
 
 	TAILQ_REMOVE(&e->others, client, other_turn);
 	TAILQ_INSERT_TAIL(&e->others, client, other_turn);
-	if (!edge_has_reply_room(e, b) && !stalled_is_inside(b)) {
-		TAILQ_REMOVE(&client->others, b, wants);
-		TAILQ_INSERT_TAIL(&client->others, b, wants);
-		return false;
-	}
-	edge_stall(e, b->connection, false);
-	stalled_progress(e, b->connection, true);
-	return b->placement.stream.position != position;
+	return stalled_read_first(e, &client->others) && b->placement.stream.position != position;
 }
 
 /* Where the room of a burst, or the time of the turn, ends, the next one goes on. */

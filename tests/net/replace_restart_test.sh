@@ -24,6 +24,16 @@ replace_start() {
     replacing=$!
 }
 
+# replace_busy NAME LOAD SECONDS: the same of a w1 that serves again, and has requests of LOAD in hand
+replace_busy() {
+    cli workers resume w1 >/dev/null
+    wait_for "w1 to be active" worker_is w1 active
+    load_start "$2" echo --to "$vip:8500" --sockets 2 --requests 1
+    wait_for "a request on w1" requests_above w1 0
+    replace_start "$1" --timeout "$3"
+    wait_for "w1 to be draining" worker_is w1 draining
+}
+
 # replace_end NAME STATUS TEXT
 replace_end() {
     local code=0
@@ -53,12 +63,7 @@ replace_end early 0 "worker w1: drained"
 wait_for "the end of the early one to be kept" keeps '[true,null]' 1
 
 # While the old one has requests in hand.
-cli workers resume w1 >/dev/null
-wait_for "w1 to be active" worker_is w1 active
-load_start last echo --to "$vip:8500" --sockets 2 --requests 1
-wait_for "a request on w1" requests_above w1 0
-replace_start middle --timeout 60
-wait_for "w1 to be draining" worker_is w1 draining
+replace_busy middle last 60
 expect "what is kept" "$(setting_of_w1)" = '[true,"w2"]'
 jq -e '.version == 2 and .workers[0].successor == "w2"' "$dir/state.json" >/dev/null || fail "the file has $(cat "$dir/state.json")"
 restart_lb
@@ -74,12 +79,7 @@ load run echo --to "$vip:8500" --sockets 4 --requests 50 || true
 expect_all run 200
 
 # Another operator resumes the old one before the command is back.
-cli workers resume w1 >/dev/null
-wait_for "w1 to be active" worker_is w1 active
-load_start other echo --to "$vip:8500" --sockets 2 --requests 1
-wait_for "a request on w1" requests_above w1 0
-replace_start other --timeout 60
-wait_for "w1 to be draining" worker_is w1 draining
+replace_busy other other 60
 kill -STOP "$replacing"
 restart_lb
 cli workers resume w1 >/dev/null
@@ -90,12 +90,7 @@ expect "what is kept" "$(setting_of_w1)" = '[]'
 load_wait other || true
 
 # The new one does not come back: the old one serves meanwhile, and then for good.
-cli workers resume w1 >/dev/null
-wait_for "w1 to be active" worker_is w1 active
-load_start last echo --to "$vip:8500" --sockets 2 --requests 1
-wait_for "a request on w1" requests_above w1 0
-replace_start lost --timeout 20
-wait_for "w1 to be draining" worker_is w1 draining
+replace_busy lost last 20
 stop "$pid_lb" KILL
 stop "$pid_w2" KILL
 start_lb

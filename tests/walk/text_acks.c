@@ -180,6 +180,13 @@ static void ack_fill(struct acker *a, struct walk *w)
 	walk_need(ack_wait(a) == TCP_SENT_MAX * SEGMENT, "%u are under way", (a->top - a->una) / SEGMENT);
 }
 
+/* The client resets. */
+static void ack_end(struct acker *a)
+{
+	ack_put(a, TCP_BIT_RST, NULL, 0);
+	text_turn_all(a->w);
+}
+
 /* Of the segments behind the first one, a burst of acknowledgements each name one more. <apart>:
  * every second one, so that nothing of them is a range. */
 static void ack_select(struct walk *w, bool apart)
@@ -200,8 +207,7 @@ static void ack_select(struct walk *w, bool apart)
 		ack_take(&a);
 		walk_jump_us(w, 20);
 	}
-	ack_put(&a, TCP_BIT_RST, NULL, 0);
-	text_turn_all(w);
+	ack_end(&a);
 }
 
 static void select_range(struct walk *w)
@@ -224,8 +230,7 @@ static void acknowledge_all(struct walk *w)
 	ack_put(&a, TCP_BIT_ACK, NULL, 0);
 	text_turn_all(w);
 	ack_wait(&a);
-	ack_put(&a, TCP_BIT_RST, NULL, 0);
-	text_turn_all(w);
+	ack_end(&a);
 }
 
 /* <n> replies one after the other, which are read or not. */
@@ -265,8 +270,17 @@ static void lose_apart(struct walk *w)
 		ack_take(&a);
 		until = turn < 10 ? until + (a.top - until) / 10 : a.top;
 	}
-	ack_put(&a, TCP_BIT_RST, NULL, 0);
-	text_turn_all(w);
+	ack_end(&a);
+}
+
+/* A turn with 32 acknowledgements that have the same blocks. */
+static void ack_repeat(struct acker *a, const struct tcp_range *block, unsigned int n)
+{
+	for (unsigned int i = 0; i < 32; i++)
+		ack_put_blocks(a, TCP_BIT_ACK, block, n, 0);
+	text_turn_all(a->w);
+	ack_take(a);
+	walk_jump_us(a->w, 20);
 }
 
 /* Blocks that say nothing of the thousands of segments that are under way, each acknowledgement
@@ -282,14 +296,9 @@ static void select_untrue(struct walk *w)
 						  {a.una - 1, a.top},
 						  {a.una + 2, a.top + 2}};
 
-		for (unsigned int i = 0; i < 32; i++)
-			ack_put_blocks(&a, TCP_BIT_ACK, block, 4, 0);
-		text_turn_all(w);
-		ack_take(&a);
-		walk_jump_us(w, 20);
+		ack_repeat(&a, block, 4);
 	}
-	ack_put(&a, TCP_BIT_RST, NULL, 0);
-	text_turn_all(w);
+	ack_end(&a);
 }
 
 /* Blocks that could be true, and have no segment whole, far apart. */
@@ -305,14 +314,9 @@ static void select_parts(struct walk *w)
 			block[i].from = a.una + (TCP_SENT_MAX / 4 * i + 41) * SEGMENT - 60;
 			block[i].to = block[i].from + SEGMENT + 2;
 		}
-		for (unsigned int i = 0; i < 32; i++)
-			ack_put_blocks(&a, TCP_BIT_ACK, block, 4, 0);
-		text_turn_all(w);
-		ack_take(&a);
-		walk_jump_us(w, 20);
+		ack_repeat(&a, block, 4);
 	}
-	ack_put(&a, TCP_BIT_RST, NULL, 0);
-	text_turn_all(w);
+	ack_end(&a);
 }
 
 /* A record, by its place among all that are under way. */
@@ -358,8 +362,7 @@ static void send_often(struct walk *w)
 		ack_take(&a);
 		walk_jump_us(w, 20);
 	}
-	ack_put(&a, TCP_BIT_RST, NULL, 0);
-	text_turn_all(w);
+	ack_end(&a);
 }
 
 /* --- many at once --------------------------------------------------------------------------------
@@ -485,8 +488,7 @@ static void acknowledge_none(struct walk *w)
 		text_turn_all(w);
 		ack_take(&a);
 	}
-	ack_put(&a, TCP_BIT_RST, NULL, 0);
-	text_turn_all(w);
+	ack_end(&a);
 }
 
 const struct text_kind text_acks[] = {

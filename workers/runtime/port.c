@@ -396,6 +396,21 @@ static int start_device(const struct port *port)
 	return ret;
 }
 
+/* If it is attended: before the start, hold the thread of its driver's handlers. */
+static int attend_from_now(struct port *port, const struct port_params *p, char *error,
+			   size_t error_size)
+{
+	port->attended = p->attends && strcmp(port->driver, "net_memif") == 0;
+	port->connects = port->attended && p->may_wait && memif_connects(p->device);
+	memif_socket(p->device, port->socket);
+	if (!port->attended || (eal_interrupt_hold() && memif_watch(&port->news)))
+		return 0;
+	snprintf(error, error_size,
+		 "device '%s': the EAL's interrupt thread does not answer, or /proc is not there",
+		 p->device);
+	return -EIO;
+}
+
 static int port_start(struct port *port, const struct port_params *p, char *error,
 		      size_t error_size)
 {
@@ -439,16 +454,9 @@ static int port_start(struct port *port, const struct port_params *p, char *erro
 	if (ret < 0)
 		goto fail;
 	step = "start";
-	port->attended = p->attends && strcmp(info.driver_name, "net_memif") == 0;
-	port->connects = port->attended && p->may_wait && memif_connects(p->device);
-	memif_socket(p->device, port->socket);
-	if (port->attended && !(eal_interrupt_hold() && memif_watch(&port->news))) {
-		snprintf(error, error_size,
-			 "device '%s': the EAL's interrupt thread does not answer, or /proc is not "
-			 "there",
-			 p->device);
-		return -EIO;
-	}
+	ret = attend_from_now(port, p, error, error_size);
+	if (ret < 0)
+		return ret;
 	ret = start_device(port);
 	port->waits = ret < 0 && port->connects;
 	if (port->attended)
