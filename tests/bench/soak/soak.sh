@@ -175,11 +175,14 @@ at_rest() {
 }
 
 # settle NAME: $dir/NAME has the least of several looks at what is held, after all has come to rest or cannot. Heartbeats and
-# answers to ARP hold a packet for a moment, in some of them.
+# answers to ARP hold a packet for a moment, in some of them. A `kernelN` port holds the packets of its last burst until it sends
+# again: answers to a ping alone, so that they are one packet each time.
 settle() {
     local i
     wait_for "everything to come to rest" at_rest || echo "at rest, or not: $(held | jq -c .)" >&2
     for ((i = 0; i < 10; i++)); do
+        ip netns exec "$tag-client" ping -qc 1 -W 5 "$vip" >/dev/null
+        ip netns exec "$tag-w1" ping -qc 1 -W 5 10.201.0.1 >/dev/null
         held
         sleep 0.13
     done | jq -s 'map(to_entries) | add | group_by(.key) | map(min_by(.value)) | from_entries' >"$dir/$1"
