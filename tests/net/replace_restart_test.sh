@@ -34,12 +34,17 @@ replace_busy() {
     wait_for "w1 to be draining" worker_is w1 draining
 }
 
-# replace_end NAME STATUS TEXT
+# replace_end NAME STATUS TEXT [TEXT]: with one of these, where w1 may have registered with the new load balancer, or not yet
 replace_end() {
-    local code=0
+    local code=0 said
     wait "$replacing" || code=$?
-    expect "$1: status" "$code $(cat "$dir/$1.out")" = "$2 $3"
+    said=$(cat "$dir/$1.out")
+    [ "$said" = "${4:-}" ] || expect "$1: text" "$said" = "$3"
+    expect "$1: status" "$code" -eq "$2"
 }
+drained="worker w1: drained" drained_later="worker w1: not registered; drained when it is"
+unknown="worker w1: doorbell-lb came back and does not know of the drain: it was resumed meanwhile, or there is no control.state_file"
+resumed="worker w1: active, as it was resumed meanwhile, or its successor does not serve, or doorbell-lb came back without a control.state_file"
 
 setting_of_w1() {
     cli --json workers settings | jq -c '[.settings[] | select(.name == "w1") | .drain, .successor]'
@@ -59,7 +64,7 @@ restart_lb() {
 replace_start early --timeout 60
 start_agent 2 echo
 restart_lb
-replace_end early 0 "worker w1: drained"
+replace_end early 0 "$drained" "$drained_later"
 wait_for "the end of the early one to be kept" keeps '[true,null]' 1
 
 # While the old one has requests in hand.
@@ -67,8 +72,8 @@ replace_busy middle last 60
 expect "what is kept" "$(setting_of_w1)" = '[true,"w2"]'
 jq -e '.version == 2 and .workers[0].successor == "w2"' "$dir/state.json" >/dev/null || fail "the file has $(cat "$dir/state.json")"
 restart_lb
-# The agent of w1 registers when its batch is over, and has nothing in hand then.
-replace_end middle 0 "worker w1: not registered; drained when it is"
+# The agent of w1 registers when its batch is over, and has nothing in hand then: for as long as that it is not there.
+replace_end middle 0 "$drained_later" "$drained"
 grep -q "lost doorbell-lb: .*; waiting for it to come back" "$dir/middle.err" ||
     fail "it said: $(cat "$dir/middle.err")"
 wait_for "w1 to be drained" worker_is w1 drained
@@ -84,7 +89,7 @@ kill -STOP "$replacing"
 restart_lb
 cli workers resume w1 >/dev/null
 kill -CONT "$replacing"
-replace_end other 3 "worker w1: doorbell-lb came back and does not know of the drain: it was resumed meanwhile, or there is no control.state_file"
+replace_end other 3 "$unknown" "$resumed"
 wait_for "w1 to serve" worker_is w1 active
 expect "what is kept" "$(setting_of_w1)" = '[]'
 load_wait other || true
@@ -95,7 +100,7 @@ stop "$pid_lb" KILL
 stop "$pid_w2" KILL
 start_lb
 wait_for "w1 to serve" worker_is w1 active
-replace_end lost 3 "worker w1: active, as it was resumed meanwhile, or its successor does not serve, or doorbell-lb came back without a control.state_file"
+replace_end lost 3 "$resumed" "$unknown"
 wait_for "the old one's return to be kept" keeps '[]' 1
 expect_log lb "worker=w1 successor=w2 has not come back: the worker serves again"
 load_wait last || true
@@ -124,7 +129,7 @@ for ms in 0 2 8 32; do
     replace_start any --timeout 60
     sleep "0.$(printf %03d "$ms")"
     restart_lb
-    replace_end any 0 "worker w1: drained"
+    replace_end any 0 "$drained" "$drained_later"
     wait_for "w2 to be active, $ms ms" worker_is w2 active
     wait_for "w1 to be drained, $ms ms" worker_is w1 drained
 done
