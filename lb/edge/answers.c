@@ -321,6 +321,8 @@ bool edge_notice(struct lcore *lc, const struct flow *flow, uint8_t code, uint64
 		return false;
 	*service = r->service;
 	if (unlikely(r->parent != NULL)) {
+		/* No worker has to be told when the batch is taken apart. */
+		r->answered = true;
 		if (r->parent->answered)
 			return false;
 		r->parent->failed_row = r->row;
