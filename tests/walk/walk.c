@@ -326,6 +326,29 @@ void walk_destroy(struct walk *w)
 	free(w);
 }
 
+static struct {
+	struct rte_mbuf *packet[65536];
+	unsigned int n;
+} taken;
+
+static void take_pool(struct rte_mempool *p)
+{
+	while ((taken.packet[taken.n] = rte_pktmbuf_alloc(p)) != NULL)
+		walk_need(++taken.n < RTE_DIM(taken.packet));
+}
+
+void walk_take_memory(struct walk *w)
+{
+	take_pool(w->lb->lcore[0]->packets);
+	take_pool(w->lb->lcore[0]->control);
+}
+
+void walk_give_memory(struct walk *w)
+{
+	rte_pktmbuf_free_bulk(taken.packet, taken.n);
+	taken.n = 0;
+}
+
 static void no_visit(void *context, const struct lb_config_change *change)
 {
 }
