@@ -245,8 +245,12 @@ static __rte_always_inline bool answers_write(struct edge *e, struct edge_connec
 	piece = b->placement.framing->reply(&b->placement.stream, reply, head);
 	if (likely(bytes != NULL || piece.head > 0)) {
 		m = answers_add_head(e, bytes, head, piece.head);
-		if (m == NULL)
+		if (unlikely(m == NULL)) {
+			/* The framing has said it: its connection ends, and it is not asked again.
+			 */
+			r->answered = true;
 			return false;
+		}
 		edge_append(&r->answer, &r->answer_tail, m);
 		answers_hold(e, b, m->nb_segs);
 		r->answer_packets += m->nb_segs;
@@ -321,6 +325,8 @@ bool edge_notice(struct lcore *lc, const struct flow *flow, uint8_t code, uint64
 		return false;
 	*service = r->service;
 	if (unlikely(r->parent != NULL)) {
+		/* No worker has to be told when the batch is taken apart. */
+		r->answered = true;
 		if (r->parent->answered)
 			return false;
 		r->parent->failed_row = r->row;

@@ -455,7 +455,8 @@ struct edge {
 	/* text: what is read and written for the framing kserve */
 	struct kserve_room *kserve;
 	struct grpc_room *grpc; /* sessions of HTTP/2 */
-	uint32_t n_sessions;    /* open ones */
+	/* open ones, and how many all and a client may have */
+	uint32_t n_sessions, sessions, sessions_share;
 	struct edge_rewrite *rewrite_memory;
 	struct edge_rewrites rewrites, long_rewrites, free_rewrites;
 	struct edge_streaming streaming; /* not looked at for longest first */

@@ -178,8 +178,9 @@ void edge_emit_answers(struct edge *e, struct edge_connection *c)
 	bool may_send = true, waits;
 	struct stream_emitted out;
 
-	/* A request that is cancelled here ends in here, too. */
-	if (b->emits)
+	/* A request that is cancelled here ends in here, too. And a connection that is reset for
+	 * want of memory has lost bytes that the framing would ask for. */
+	if (b->emits || unlikely(c->tcp.rst_now || edge_is_over(c)))
 		return;
 	b->emits = true;
 	while (left > 0 && e->n_cancels < EDGE_CANCELS && (may_send = frames_may_send(e, b)) &&

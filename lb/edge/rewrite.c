@@ -171,18 +171,28 @@ static uint32_t rewrite_share(const struct edge *e, uint32_t all)
 	return RTE_MAX(all * e->known->tcp.client_percent / 100, 4u);
 }
 
+/* Sessions of all, or of a client, that leave half of what requests may have of so many packets. */
+static uint32_t rewrite_sessions(uint32_t most, uint32_t packets)
+{
+	uint32_t borne = edge_half(edge_half(packets)) / REWRITE_SESSION_PACKETS;
+
+	return RTE_MIN(most, RTE_MAX(borne, 1u));
+}
+
 void edge_rewrite_share(struct edge *e)
 {
 	e->kserve->readers_max = rewrite_share(e, REWRITE_READERS);
 	e->kserve->asked_max = rewrite_share(e, REWRITE_ASKED);
+	e->sessions = rewrite_sessions(REWRITE_SESSIONS, e->budget);
+	e->sessions_share = rewrite_sessions(rewrite_share(e, REWRITE_SESSIONS), e->share);
 	grpc_memory_share(&e->grpc->memory, e->known->tcp.client_percent);
 }
 
 /* The last eighth of the sessions is for clients that have one at most. */
 static bool rewrite_may_open(const struct edge *e, const struct edge_client *client)
 {
-	return client->sessions < rewrite_share(e, REWRITE_SESSIONS) &&
-	       (client->sessions < 2 || e->n_sessions < REWRITE_SESSIONS - REWRITE_SESSIONS / 8);
+	return client->sessions < e->sessions_share && e->n_sessions < e->sessions &&
+	       (client->sessions < 2 || e->n_sessions < e->sessions - e->sessions / 8);
 }
 
 void edge_kserve_settings(struct edge *e, const struct edge_connection *c,

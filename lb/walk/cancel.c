@@ -123,8 +123,9 @@ void cancel_housekeeping(struct lcore *lc)
 		budget -= link_send_cancels(lc->active[at], budget, lc->cancels);
 		budget = link_visit_busy(lc, lc->active[at], &lc->active[at]->swept_at, budget,
 					 cancel_sweep_slot);
-		/* The next call starts where the budget ended. */
+		/* The next call starts behind the link where the budget ended, which goes on in its
+		 * turn: one that always uses up all of it would be the only one. */
 		if (budget == 0)
-			lc->first_swept = at;
+			lc->first_swept = at + 1;
 	}
 }

@@ -102,12 +102,15 @@ void overdue_check(struct lcore *lc)
 		overdue_check_link(lc, lc->active[i]);
 }
 
-/* Of a reply in several chunks, the first decides. */
+/* Was its deadline over <at> that TSC? Of a reply in several chunks, the first decides. */
+static bool overdue_is_past(const struct slot *slot, uint64_t at)
+{
+	return slot->deadline != 0 && slot->chunks == 0 && at > slot->deadline;
+}
+
 void overdue_check_deadline(struct lcore *lc, struct link *link, uint32_t number)
 {
-	const struct slot *slot = &link->slot[number];
-
-	if (slot->deadline != 0 && slot->chunks == 0 && lc->drained.at > slot->deadline)
+	if (overdue_is_past(&link->slot[number], lc->drained.at))
 		overdue_end_slot(lc, link, number, &overdue_past);
 }
 
@@ -118,7 +121,7 @@ static const struct overdue_end *overdue_lost_or_late(const struct lcore *lc,
 {
 	if (overdue_is(lc, slot))
 		return &overdue_late;
-	return slot->deadline != 0 && lc->now > slot->deadline ? &overdue_past : &overdue_lost;
+	return overdue_is_past(slot, lc->now) ? &overdue_past : &overdue_lost;
 }
 
 /* The worker will not answer: queue the request for another worker, or notify its client, and free

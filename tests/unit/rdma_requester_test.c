@@ -76,20 +76,61 @@ Test(rdma_requester, sends_over_ipv6)
 	fixture_destroy(f);
 }
 
+/* A message with 6 bytes free behind it: one less than pad and ICRC. */
+static struct rte_mbuf *text_at_the_end(struct fixture *f, const char *bytes)
+{
+	struct rte_mbuf *m = text(f, bytes);
+	uint16_t room = rte_pktmbuf_tailroom(m) - 6;
+
+	memmove(rte_pktmbuf_mtod_offset(m, uint8_t *, room), rte_pktmbuf_mtod(m, void *),
+		strlen(bytes));
+	m->data_off += room;
+	return m;
+}
+
 Test(rdma_requester, puts_the_trailer_into_an_mbuf_of_its_own_when_there_is_no_room)
 {
 	struct fixture *f = fixture_create(4, 1024, 0x101, true);
-	struct rte_mbuf *m = text(f, "hello");
-	uint16_t room;
 
-	/* Move the data so that 6 bytes are free behind it: one less than pad and ICRC. */
-	room = rte_pktmbuf_tailroom(m) - 6;
-	memmove(rte_pktmbuf_mtod_offset(m, uint8_t *, room), rte_pktmbuf_mtod(m, void *), 5);
-	m->data_off += room;
+	cr_assert_eq(requester_write(&f->rq, text_at_the_end(f, "hello"), 0x7f0000001008, 0x1234,
+				     0xdeadbeef, REQUESTER_ACK_REQUEST | REQUESTER_IMM),
+		     0);
+	cr_expect_eq(f->tx.packet[0]->nb_segs, 3);
+	expect_vector(f, 0, VECTOR_WRITE_ONLY_IMM);
+	fixture_destroy(f);
+}
+
+/* As a load balancer does that may have to send it to another worker. */
+Test(rdma_requester, frees_no_trailer_of_a_message_that_its_owner_keeps_twice)
+{
+	struct fixture *f = fixture_create(4, 1024, 0x101, true);
+	struct rte_mbuf *m = text_at_the_end(f, "hello"), *other, *all[4095];
+
+	other = rte_pktmbuf_alloc(f->small);
+	rte_mbuf_refcnt_update(m, 1);
 	cr_assert_eq(requester_write(&f->rq, m, 0x7f0000001008, 0x1234, 0xdeadbeef,
 				     REQUESTER_ACK_REQUEST | REQUESTER_IMM),
 		     0);
-	cr_expect_eq(f->tx.packet[0]->nb_segs, 2);
+	fixture_sent(f);
+	requester_fini(&f->rq);
+	cr_expect_eq(rte_mbuf_refcnt_read(m), 1);
+	rte_pktmbuf_free(m);
+	/* All but one are in the pool, and none twice. */
+	cr_expect_lt(rte_pktmbuf_alloc_bulk(f->small, all, RTE_DIM(all)), 0);
+	rte_pktmbuf_free(other);
+	fixture_destroy(f);
+}
+
+/* Nor does such a packet become a chain. */
+Test(rdma_requester, copies_a_message_without_room_where_the_port_sends_no_chains)
+{
+	struct fixture *f = fixture_create(4, 1024, 0x101, false);
+
+	cr_assert_eq(requester_write(&f->rq, text_at_the_end(f, "hello"), 0x7f0000001008, 0x1234,
+				     0xdeadbeef, REQUESTER_ACK_REQUEST | REQUESTER_IMM),
+		     0);
+	cr_expect_eq(f->tx.packet[0]->nb_segs, 1);
+	cr_expect_eq(f->rq.stats.copies, 1);
 	expect_vector(f, 0, VECTOR_WRITE_ONLY_IMM);
 	fixture_destroy(f);
 }

@@ -222,6 +222,61 @@ WALK(a_request_whose_deadline_passes_is_ended_then_whatever_its_worker_does)
 	walk_destroy(w);
 }
 
+/* A worker whose slots are all taken, by requests that take long, has a round of visits each ms:
+ * those of another one have theirs, too. */
+WALK(a_deadline_counts_beside_a_worker_that_is_full)
+{
+	struct walk *w = walk_create(&(struct walk_params){
+		.services = WALK_SERVICE("long", 8000, "echo", "")
+			WALK_SERVICE("quick", 8001, "other", ", deadline_ms: 20")});
+	struct walk_worker *full = walk_worker(w, &(struct walk_worker_params){.slots = 64}),
+			   *silent;
+	struct packet quick = ask;
+
+	full->answers = false;
+	for (int i = 0; i < 64; i++)
+		walk_send(w, 0, &ask);
+	walk_settle(w);
+	walk_need(full->n_requests == 64);
+	silent = walk_worker(w, &(struct walk_worker_params){.model = "other"});
+	silent->answers = false;
+	quick.destination_port = 8001;
+	walk_send(w, 0, &quick);
+	walk_settle(w);
+	walk_need(silent->n_requests == 1);
+	walk_pass(w, 24);
+	walk_expect_notice(w, 0, &quick, LB_NOTICE_DEADLINE);
+	walk_expect(silent->request[0].cancelled);
+	walk_destroy(w);
+}
+
+/* The reply of a request in time had begun when its worker was lost, after its deadline. */
+WALK(a_reply_that_began_in_time_is_not_late_when_its_worker_is_lost)
+{
+	struct walk *w = walk_create(&(struct walk_params){
+		.services = WALK_SERVICE("a", 8000, "echo", ", framing: tagged, deadline_ms: 20")});
+	struct walk_worker *v = walk_worker(w, &(struct walk_worker_params){.max_chunks = 4});
+	struct walk_tagged t = {.id = 7};
+	struct packet p = walk_tagged(&t);
+	static struct walk_frame f;
+
+	v->answers = false;
+	walk_send(w, 0, &p);
+	walk_settle(w);
+	walk_need(v->n_requests == 1);
+	walk_answer(v, 0, &(struct walk_reply){.bytes = "one", .n_bytes = 3, .more = true});
+	walk_settle(w);
+	walk_need(walk_take(w, 0, &f));
+	walk_pass(w, 30);
+	walk_expect_silence(w, 0);
+	v->gone = true;
+	lb_worker_remove(w->lb, walk_worker_of(v), "it leaves");
+	walk_pass(w, 3);
+	walk_expect_notice(w, 0, &p, LB_NOTICE_WORKER_LOST);
+	walk_expect_drops(w, {LB_DROP_WORKER_LOST, 1});
+	walk_destroy(w);
+}
+
 /* Both ends of a request are found in one turn, as of an lcore that others kept from its CPU. */
 WALK(a_request_whose_time_was_over_before_its_worker_was_lost_is_late)
 {

@@ -489,8 +489,8 @@ WALK(connections_of_HTTP2_beyond_a_client_s_share_are_counted)
 /* Four clients with all that they may have leave some for others. */
 WALK(connections_of_HTTP2_of_many_clients)
 {
-	static const char *const sources[] = {"198.51.100.1", "198.51.100.2", "198.51.100.3",
-					      "198.51.100.4"};
+	static const char *const sources[] = {"198.51.100.11", "198.51.100.12", "198.51.100.13",
+					      "198.51.100.14"};
 	struct walk *w = walk_create(&params);
 	struct http_client *c[4 * 32], *other[4];
 	static struct text t;
@@ -514,6 +514,50 @@ WALK(connections_of_HTTP2_of_many_clients)
 	}
 	for (unsigned int i = 0; i < RTE_DIM(other); i++)
 		http_abort(other[i]);
+	for (unsigned int i = 0; i < RTE_DIM(c); i++)
+		http_abort(c[i]);
+	walk_destroy(w);
+}
+
+/* Sessions of several clients, as many as they may open, where there is little memory: each of them
+ * has room for calls, and so has another client. */
+WALK(connections_of_HTTP2_leave_room_for_calls)
+{
+	static const struct walk_params little = {
+		.services = SERVICE,
+		.more = "tcp: {connections: 512, buffer_mb: 4}\n",
+		.packets = 4096,
+	};
+	static const char *const sources[] = {"198.51.100.21", "198.51.100.22", "198.51.100.23",
+					      "198.51.100.24"};
+	struct walk *w = walk_create(&little);
+	struct http_client *c[4 * 32];
+	unsigned int ended = 0;
+	static struct text t;
+
+	kserve_worker(w);
+	text_preface(&t);
+	for (unsigned int i = 0; i < RTE_DIM(c); i++) {
+		c[i] = http_dial_from(w, sources[i / 32], 3000 + i);
+		http_say(c[i], t.at, t.n);
+	}
+	http_wait(c[0]);
+	expect_other(w, 5000, 20);
+	t.n = 0;
+	text_call(&t, 1);
+	for (unsigned int i = 0; i < RTE_DIM(c); i++) {
+		ended += c[i]->fin || c[i]->reset;
+		if (!c[i]->fin && !c[i]->reset)
+			http_put(c[i], t.at, t.n);
+		walk_turn(w);
+	}
+	walk_pass(w, 20);
+	http_take_all(c[0]);
+	for (unsigned int i = 0; i < RTE_DIM(c); i++)
+		walk_expect(c[i]->fin || c[i]->reset || text_frames(c[i], FRAME_DATA, 1) == 1,
+			    "the call of connection %u has no answer", i);
+	walk_expect(ended < RTE_DIM(c), "no connection was taken");
+	walk_expect_eq(walk_stats(w).drop[LB_DROP_HTTP2_FULL], ended);
 	for (unsigned int i = 0; i < RTE_DIM(c); i++)
 		http_abort(c[i]);
 	walk_destroy(w);

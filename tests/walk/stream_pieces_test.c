@@ -236,6 +236,32 @@ WALK(what_was_sent_of_messages_is_not_held)
 	walk_destroy(w);
 }
 
+/* A message of no model: there is no memory to say so, nor to reset the connection. */
+WALK(messages_that_are_refused_without_memory_for_an_answer)
+{
+	static const char other[] =
+		"\0\0\0\0\x20\x0a\4none\x2a\x10\x0a\4text\x12\5BYTES\x1a\1\1\x3a\6\2\0\0\0ab";
+	struct walk *w = walk_create(&params);
+	struct http_client *c = http_dial(w, 3000);
+	static struct text t;
+
+	text_worker(w);
+	text_preface(&t);
+	text_frame(&t, FRAME_HEADERS, FRAME_END_HEADERS, 1, STREAM_HEAD, sizeof(STREAM_HEAD) - 1);
+	http_say(c, t.at, t.n);
+	http_wait(c);
+	t.n = 0;
+	text_frame(&t, FRAME_DATA, 0, 1, other, sizeof(other) - 1);
+	http_put(c, t.at, t.n);
+	walk_take_memory(w);
+	walk_turns(w, 3);
+	walk_give_memory(w);
+	walk_settle(w);
+	walk_expect(conntrack_count(w->lb->lcore[0]->ct) == 0, "the connection goes on");
+	http_forget(c);
+	walk_destroy(w);
+}
+
 /* Requests that are cut anywhere, and in chunks. */
 WALK(texts_that_are_cut_anywhere)
 {

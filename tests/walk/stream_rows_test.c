@@ -80,8 +80,62 @@ static void expect_other(struct walk *w, uint16_t port)
 	http_abort(c);
 }
 
+static const struct walk_params late = {
+	.services = "  - {name: rows, protocol: tcp, framing: kserve, address: " PACKET_DESTINATION4
+		    ", port: 8000, model: echo, max_request: 2, max_reply: 2, deadline_ms: 20}\n",
+	.more = "tcp: {connections: 512, buffer_mb: 8}\n",
+};
+
+/* Its worker is told of each row, and nothing else is looked for. */
+WALK(rows_whose_deadline_passes_end_at_once)
+{
+	struct walk *w = walk_create(&late);
+	struct walk_worker *v = worker(w);
+	struct http_client *c;
+
+	v->answers = false;
+	c = http_dial(w, 3000);
+	say_rows(c, 40, 80);
+	walk_settle(w);
+	walk_need(v->n_requests == 40);
+	walk_pass(w, 24);
+	http_take_all(c);
+	walk_expect(strstr(c->got, "HTTP/1.1 504 ") == c->got, "%s", c->got);
+	for (unsigned int i = 0; i < 40; i++)
+		walk_expect(v->request[i].cancelled, "row %u is not cancelled", i);
+	walk_expect_drops(w, {LB_DROP_DEADLINE, 40});
+	walk_answer_all(v);
+	walk_settle(w);
+	walk_expect_drops(w, {LB_DROP_REPLY_STALE, 40});
+	http_hang_up(c);
+	walk_destroy(w);
+}
+
 /* --- memory -------------------------------------------------------------------------------------
  */
+
+/* Its rows end in one turn, and there is no memory to say so: the connection ends for the first. */
+WALK(rows_that_end_without_memory_for_an_answer)
+{
+	struct walk *w = walk_create(&late);
+	struct walk_worker *v = worker(w);
+	struct http_client *c;
+
+	v->answers = false;
+	c = http_dial(w, 3000);
+	say_rows(c, 3, 6);
+	walk_settle(w);
+	walk_need(v->n_requests == 3);
+	walk_jump(w, 30);
+	walk_take_memory(w);
+	walk_turns(w, 3);
+	walk_give_memory(w);
+	walk_settle(w);
+	walk_expect(conntrack_count(w->lb->lcore[0]->ct) == 0, "the connection goes on");
+	walk_expect_eq(walk_stats(w).drop[LB_DROP_DEADLINE], 3);
+	http_forget(c);
+	walk_destroy(w);
+}
 
 /* Few rows each, which never come whole. */
 WALK(one_client_does_not_have_all_batches)

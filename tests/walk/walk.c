@@ -285,13 +285,68 @@ void walk_quiesce(struct walk *w)
 		walk_worker_free(w->worker[--w->n_workers]);
 }
 
+/* No packet is in its pool twice, which the pool's count does not tell. */
+static void expect_once(const char *pool, struct rte_mempool *p, unsigned int lcore)
+{
+	struct rte_mempool_cache *cache = rte_mempool_default_cache(p, rte_lcore_id());
+	unsigned int n, twice = 0;
+	struct rte_mbuf **m;
+
+	if (cache != NULL)
+		rte_mempool_cache_flush(cache, p);
+	n = rte_mempool_avail_count(p);
+	m = calloc(n, sizeof(*m));
+	walk_need(m != NULL && rte_mempool_ops_dequeue_bulk(p, (void **)m, n) == 0, "%s", pool);
+	for (unsigned int i = 0; i < n; i++)
+		m[i]->port = 0;
+	for (unsigned int i = 0; i < n; i++)
+		twice += m[i]->port++ != 0;
+	walk_expect(twice == 0, "%u packets are twice in pool %s of lcore %u", twice, pool, lcore);
+	rte_mempool_ops_enqueue_bulk(p, (void **)m, n);
+	free(m);
+}
+
+static void expect_all_once(const struct lcore *lc)
+{
+	expect_once("packets", lc->packets, lc->index);
+	expect_once("control", lc->control, lc->index);
+	expect_once("cancels", lc->cancels, lc->index);
+	expect_once("indirect_pool", lc->indirect_pool, lc->index);
+	expect_once("reassembled_pool", lc->reassembled_pool, lc->index);
+}
+
 void walk_destroy(struct walk *w)
 {
 	walk_quiesce(w);
+	for (unsigned int i = 0; i < w->lb->n_lcores; i++)
+		expect_all_once(w->lb->lcore[i]);
 	lb_destroy(w->lb);
 	for (unsigned int i = 0; i < w->n_ports; i++)
 		nic_destroy(&w->nic[i]);
 	free(w);
+}
+
+static struct {
+	struct rte_mbuf *packet[65536];
+	unsigned int n;
+} taken;
+
+static void take_pool(struct rte_mempool *p)
+{
+	while ((taken.packet[taken.n] = rte_pktmbuf_alloc(p)) != NULL)
+		walk_need(++taken.n < RTE_DIM(taken.packet));
+}
+
+void walk_take_memory(struct walk *w)
+{
+	take_pool(w->lb->lcore[0]->packets);
+	take_pool(w->lb->lcore[0]->control);
+}
+
+void walk_give_memory(struct walk *w)
+{
+	rte_pktmbuf_free_bulk(taken.packet, taken.n);
+	taken.n = 0;
 }
 
 static void no_visit(void *context, const struct lb_config_change *change)

@@ -128,6 +128,10 @@ void walk_quiesce(struct walk *w);
 void walk_destroy(struct walk *w);
 void walk_remove_workers(struct walk *w);
 
+/* The first lcore finds no memory for anything that it sends, from now on; until it has it back. */
+void walk_take_memory(struct walk *w);
+void walk_give_memory(struct walk *w);
+
 /* Writes the YAML of <params>; <services> instead of theirs unless NULL. For reloads. */
 void walk_yaml(const struct walk_params *params, const char *services, char *text, size_t size);
 /* Applies <text> as a file. Returns the result of lb_reload_apply(), a refusal's sentence in

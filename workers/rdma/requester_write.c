@@ -143,9 +143,10 @@ static void write_window_push(struct requester *rq, struct rte_mbuf *m)
 	rq->next_psn = roce_psn_add(rq->next_psn, 1);
 }
 
-/* Build a packet around the payload in <m>: the usual and the fast case. */
+/* Build a packet around the payload in <m>: the usual and the fast case. <room>: behind it is some
+ * for the trailer. */
 static __rte_always_inline int write_in_place(struct requester *rq, const struct cutter *c,
-					      struct rte_mbuf *m)
+					      struct rte_mbuf *m, bool room)
 {
 	struct shape s = write_shape_of(c, m->data_len);
 	uint32_t front = rq->path->length + s.extensions;
@@ -157,7 +158,7 @@ static __rte_always_inline int write_in_place(struct requester *rq, const struct
 	if (at == NULL)
 		return -EINVAL;
 	write_headers(rq, at, c, &s);
-	if (likely(rte_pktmbuf_tailroom(m) >= trailer)) {
+	if (likely(room)) {
 		tail = at + m->data_len;
 		memset(tail, 0, s.pad);
 		crc = htole32(roce_icrc(ROCE_ICRC_SEED, at + ROCE_ETHER_LENGTH,
@@ -290,12 +291,15 @@ static __rte_always_inline int write_message(struct requester *rq, struct cutter
 					     struct rte_mbuf *m)
 {
 	uint32_t first = rq->next_psn;
-	bool one = m->data_len <= rq->path->mtu;
+	bool room = rte_pktmbuf_tailroom(m) >= ROCE_TRAILER_MAX;
+	/* A whole message without room gets no mbuf more: its owner, who may keep a reference to
+	 * it, would free that once more. */
+	bool one = m->data_len <= rq->path->mtu && (room || c.length != m->data_len);
 	int ret;
 
 	if (unlikely(rq->error != REQUESTER_OK))
 		return -EPIPE;
-	ret = likely(one) ? write_in_place(rq, &c, m) : write_many(rq, c);
+	ret = likely(one) ? write_in_place(rq, &c, m, room) : write_many(rq, c);
 	if (ret < 0)
 		return ret;
 	write_send_built(rq, first, one ? m : NULL);
