@@ -42,9 +42,9 @@ static __device__ bool quick_build(const struct gpu_loop *g, struct agent_link *
 	bool full = mlx5_room(&link->queue) < link->built;
 	uint8_t status;
 
+	reply->header = reply_header_at(link, r->slot);
 	if (!g->reply_known | link->dead | full)
 		return false;
-	reply->header = reply_header_at(link, r->slot);
 	reply->length = reply_length(g, r, &status);
 	if (status != RING_OK ||
 	    (!r->in_place && !g->model.in_place &&
@@ -191,11 +191,9 @@ static __device__ bool quick_fetch(const struct gpu_loop *g, struct block0 *b, s
 	length = small && !(g->in_place && a->length > g->max_reply) ? a->length : 0;
 	/* Confirm and ask with as few warps as possible, as loads of one line wait for each other.
 	 * In the reply's own place each warp writes only what it has confirmed itself. A large
-	 * request is confirmed by the last warp, while the first of these starts the helpers. */
+	 * request is confirmed by the last warp. */
 	asks = small ? threadIdx.x < 2 * WARP : fits && last;
 	confirms = asks || (small && g->in_place && warp_at < length);
-	if (threadIdx.x == WARP && fits && !small)
-		ahead_start(g, t, from);
 	return length > QUICK_LOADS_FEW * QUICK_STEP
 		       ? quick_bring<QUICK_LOADS>(link, a, confirms, asks, from, to, length)
 		       : quick_bring<QUICK_LOADS_FEW>(link, a, confirms, asks, from, to, length);

@@ -8,7 +8,7 @@
 #ifndef AGENT_LOOP_TAKE_CUH
 #define AGENT_LOOP_TAKE_CUH
 
-#include "loop/loop_device.cuh"
+#include "loop/loop_helpers.cuh"
 
 /* Descriptors that a warp reads side by side. */
 #define DESCRIPTORS_PER_POLL (WARP / QUARTERS)
@@ -111,11 +111,14 @@ struct before_look {
 	uint64_t last_poll;
 	bool first;       /* no request was announced */
 	bool short_ahead; /* turn.short_ahead */
+	bool may_ahead;   /* helpers may copy ahead */
+	uint32_t ahead;   /* the number that tells them so */
+	const uint8_t *payloads; /* of the link */
 };
 
 /*
  * Warp 0: announce the first request of a batch as soon as lane <lead> sees its mark, so that
- * others fetch it while it is taken. Half of the descriptor may still be old: what they read must
+ * others fetch it while it is taken: the other warps, or, if it is large, the helpers. Half of the descriptor may still be old: what they read must
  * at least lie within the payload region. <half> gets what was read. Returns, on lane <lead>,
  * whether slot, length and payload fit.
  */
@@ -124,7 +127,8 @@ static __device__ bool announce_first(const struct gpu_loop *g, const struct bef
 				      uint32_t lead, struct bytes16 half[2])
 {
 	uint32_t from = lead & ~(QUARTERS - 1), slot, length, payload;
-	bool fits, free;
+	struct gpu_published told;
+	bool fits, free, ahead;
 
 	half[0].low = __shfl_sync(ALL_LANES, seen.low, from);
 	half[1].low = __shfl_sync(ALL_LANES, seen.low, from + 1);
@@ -139,6 +143,11 @@ static __device__ bool announce_first(const struct gpu_loop *g, const struct bef
 	/* While helpers still read the replies of the batch before, nothing may be fetched to where
 	 * these may lie. */
 	free = !before->short_ahead || may_post(t);
+	ahead = before->may_ahead & fits & free & (length > QUICK_MAX);
+	told = {before->ahead, length, before->payloads + (uint64_t)payload * RING_ALIGNMENT};
+	/* Relaxed: what helpers read is what the NIC has written, and they acquire. */
+	if (threadIdx.x == lead && ahead)
+		relaxed_gpu(&g->state->published, told);
 	__syncwarp(); /* all lanes have read first.announced */
 	if (threadIdx.x == lead)
 		t->first = (struct first_seen){
@@ -151,6 +160,11 @@ static __device__ bool announce_first(const struct gpu_loop *g, const struct bef
 			.half = {half[0], half[1]},
 		};
 	meet_ahead(t, before->short_ahead);
+	if (threadIdx.x == lead && ahead) {
+		t->may_start_ahead = false;
+		t->ahead = t->first;
+		t->published = told;
+	}
 	return fits;
 }
 
@@ -219,8 +233,9 @@ static __device__ uint32_t poll_more(const struct poll_lane *p, uint32_t there)
 	return __any_sync(ALL_LANES, p->has_link && (there & marks) == marks) ? POLL_MORE : 0;
 }
 
-static __device__ struct before_look before_look(const struct block0 *b, const struct turn *t,
-						 const struct poll_lane *p, bool may_wait)
+static __device__ struct before_look before_look(const struct gpu_loop *g, const struct block0 *b,
+						 const struct turn *t, const struct poll_lane *p,
+						 bool may_wait)
 {
 	const struct agent_link *link = p->link;
 	bool reads = p->part == QUARTERS - 1 && p->has_link && p->offset < link->slot_count;
@@ -234,6 +249,9 @@ static __device__ struct before_look before_look(const struct block0 *b, const s
 		.last_poll = b->carried.last_poll,
 		.first = may_wait && !t->first.announced,
 		.short_ahead = t->short_ahead,
+		.may_ahead = may_wait && may_start_ahead(g, t),
+		.ahead = publication(t, PUBLISH_AHEAD, PUBLISH_HAS_AHEAD),
+		.payloads = link->payloads,
 	};
 }
 
@@ -386,7 +404,7 @@ static __device__ uint32_t poll_descriptors(const struct gpu_loop *g, struct blo
 					    bool asks_host)
 {
 	struct poll_lane p = poll_lane_of(g, b, base, shift);
-	struct before_look before = before_look(b, t, &p, may_wait);
+	struct before_look before = before_look(g, b, t, &p, may_wait);
 	uint32_t there, lead, takers;
 	struct look at = {};
 	struct gpu_request r = {};
