@@ -391,6 +391,13 @@ static __device__ void build_wqe(struct agent_link *link, const struct gpu_reque
 	mlx5_wqe_build(&link->queue, r->ahead, &write);
 }
 
+/* The last word of a reply's header: length, chunk and backlog, by one store. */
+static __device__ uint64_t reply_sizes(uint32_t length, uint32_t backlog, uint32_t chunk)
+{
+	return length | (uint64_t)(uint16_t)chunk << 32 |
+	       (uint64_t)ring_reply_backlog(backlog) << 48;
+}
+
 static __device__ void write_header(struct ring_reply *header, const struct gpu_request *r,
 				    uint32_t length, uint32_t backlog, uint64_t start_ns,
 				    uint64_t done_ns, uint32_t chunk = 0)
@@ -399,9 +406,7 @@ static __device__ void write_header(struct ring_reply *header, const struct gpu_
 	header->seen_ns = r->seen_ns;
 	header->start_ns = start_ns;
 	header->done_ns = done_ns;
-	/* One store for length, chunk and backlog. */
-	*(uint64_t *)&header->length = length | (uint64_t)(uint16_t)chunk << 32 |
-				       (uint64_t)ring_reply_backlog(backlog) << 48;
+	*(uint64_t *)&header->length = reply_sizes(length, backlog, chunk);
 }
 
 /* One thread: count a batch of <n> requests. */

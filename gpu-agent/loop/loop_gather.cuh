@@ -161,31 +161,51 @@ static __device__ void store_carried(const struct gpu_loop *g, const struct bloc
 	copy_words(&g->state->carried, &b->carried, 1, threads);
 }
 
-/* Load the batch as the last turn, or block 0, published it; block 0 loads the loop's state, too.
- * All loads are issued before the thread waits for the first. */
-static __device__ void read_batch(const struct gpu_loop *g, struct turn *t, struct block0 *b)
+/* A thread's words of the batch as the last turn, or block 0, published it; and, for block 0, of the
+ * loop's state. */
+struct batch_words {
+	uint64_t batch, request, n_staged;
+	uint64_t link, carried, start_ns;
+};
+
+/* Load them: all loads are on their way before the thread waits for the first. */
+static __device__ struct batch_words load_batch(const struct gpu_loop *g)
 {
 	const struct gpu_state *s = g->state;
 	bool keeps = blockIdx.x == 0;
-	uint64_t link = load_word(g->links, keeps ? g->n_links : 0);
-	uint64_t carried = load_word(&s->carried, keeps ? 1 : 0);
-	uint64_t request = load_word(g->request, g->max_batch);
 
+	return (struct batch_words){
+		.batch = load_word(&s->batch, 1),
+		.request = load_word(g->request, g->max_batch),
+		.n_staged = load_word(&s->n_staged, 1),
+		.link = load_word(g->links, keeps ? g->n_links : 0),
+		.carried = load_word(&s->carried, keeps ? 1 : 0),
+		.start_ns = load_word(&s->start_ns, keeps ? 1 : 0),
+	};
+}
+
+/* Make them the block's copy of the batch, with what they leave out. */
+static __device__ void keep_batch(const struct gpu_loop *g, struct turn *t, struct block0 *b,
+				  const struct batch_words &words)
+{
+	const struct gpu_state *s = g->state;
+
+	store_words((struct gpu_batch *)t, (const struct gpu_batch *)&s->batch, 1, words.batch);
+	store_words(t->request, g->request, g->max_batch, words.request);
 	if (threadIdx.x == 0) {
-		struct gpu_batch batch = s->batch;
-		uint32_t n_staged = s->n_staged;
-		uint64_t start_ns = keeps ? s->start_ns : 0;
-
-		*(struct gpu_batch *)t = batch;
-		t->n_staged = n_staged;
-		t->start_ns = start_ns;
+		t->n_staged = (uint32_t)words.n_staged;
+		t->start_ns = words.start_ns;
 	}
-	store_words(t->request, g->request, g->max_batch, request);
-	if (keeps) {
-		store_words(b->links, g->links, g->n_links, link);
-		store_words(&b->carried, &s->carried, 1, carried);
+	if (blockIdx.x == 0) {
+		store_words(b->links, g->links, g->n_links, words.link);
+		store_words(&b->carried, &s->carried, 1, words.carried);
 	}
 	__syncthreads();
+}
+
+static __device__ void read_batch(const struct gpu_loop *g, struct turn *t, struct block0 *b)
+{
+	keep_batch(g, t, b, load_batch(g));
 }
 
 static __device__ struct span input_of(const struct gpu_loop *g, const struct agent_link *links,

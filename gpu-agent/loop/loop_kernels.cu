@@ -22,7 +22,13 @@
  *                                             sent: by the next turn
  *   prebuilt  gpu_batch.prebuilt              answered: the model runs       scatter, building the
  *             quick_take(): block 0,          nothing and answers_left > 0   WQE after the model
- *             thread 0                        sent: by the next turn
+ *             thread 0                        armed: a model runs
+ *   armed     gpu_state.post                  sent: by a model that works    the turn's own reading,
+ *             quick_take(): block 0,          in place, if it calls          before the doorbell
+ *             thread 0                        agent_model_post_send()
+ *                                             (model_post.h); else before
+ *                                             all else in the next turn,
+ *                                             quick_send(): block 0
  *   answered  turn.answer_now                 polled: reply posted in the    the turn and the model
  *             quick_take(): block 0,          poll itself
  *             thread 0
@@ -237,8 +243,7 @@ static __device__ void scatter_replies(const struct gpu_loop *g, struct turn *t,
  * other warps post them while the first one polls: then it returns true, and until the barrier
  * AHEAD nothing else is posted. */
 static __device__ bool scatter_and_post(const struct gpu_loop *g, struct block0 *b, struct turn *t,
-					const struct quick_bytes &early, bool waits,
-					uint64_t done_ns)
+					bool waits, uint64_t done_ns)
 {
 	/* Staged requests have counted WQEs before that barrier. */
 	bool behind = waits && t->n > 1 && g->staged == NULL;
@@ -246,7 +251,7 @@ static __device__ bool scatter_and_post(const struct gpu_loop *g, struct block0 
 	uint8_t status = RING_OK;
 
 	if (t->prebuilt) {
-		quick_send(b, t, early, done_ns);
+		quick_sent(g, b, t, done_ns);
 		return false;
 	}
 	if (!behind || gridDim.x == 1)
@@ -318,6 +323,7 @@ static __global__ void __launch_bounds__(GPU_BLOCK, 2)
 	__shared__ struct turn t;
 	__shared__ struct block0 b;
 	uint32_t length;
+	struct batch_words words;
 	struct quick_bytes early = {};
 	struct bytes16 first = {};
 	uint8_t status;
@@ -326,12 +332,15 @@ static __global__ void __launch_bounds__(GPU_BLOCK, 2)
 		early = quick_read_reply(&g);
 	else if (what & GPU_SEND)
 		first = read_row_unit(&g);
+	words = load_batch(&g);
+	if (what & GPU_SEND && blockIdx.x == 0)
+		quick_send(&g, early);
 	if (threadIdx.x == 0) {
 		t.before = before;
 		t.stored = t.holding = false;
 		t.posts_behind = t.short_ahead = false;
 	}
-	read_batch(&g, &t, &b);
+	keep_batch(&g, &t, &b, words);
 	if (blockIdx.x > 0) {
 		if (what & GPU_SEND && !t.stopped) {
 			if (!t.prebuilt && !scatter_row(&g, &t, first))
@@ -351,7 +360,7 @@ static __global__ void __launch_bounds__(GPU_BLOCK, 2)
 		bool behind = false;
 
 		if (what & GPU_SEND)
-			behind = scatter_and_post(&g, &b, &t, early, what & GPU_WAIT, done_ns);
+			behind = scatter_and_post(&g, &b, &t, what & GPU_WAIT, done_ns);
 		/* Behind the doorbell: no reply waits for it. */
 		if (what & GPU_SEND && threadIdx.x == 0)
 			count_bucket(&g, &b, &t, done_ns);

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "models/echo_cuda.h"
+#include "models/model_post.h"
 
 static __device__ uint64_t echo_globaltimer_ns()
 {
@@ -35,16 +36,14 @@ static __global__ void echo_copy(struct agent_model_gpu gpu)
 		to[i] = from[i];
 }
 
-/* Copies where requests and replies lie. Of a reply's last unit only its own bytes are written. */
+/* Copies where requests and replies lie, and sends a reply alone. Of a reply's last unit only its own
+ * bytes are written. */
 static __global__ void echo_copy_in_place(struct agent_model_gpu gpu)
 {
-	uint32_t row = blockIdx.y;
-
-	if (row >= *gpu.rows)
-		return;
+	struct agent_model_post post = agent_model_post_read(gpu);
+	uint32_t row = blockIdx.y, length = row < *gpu.rows ? gpu.lengths[row] : 0;
 	const uint4 *from = (const uint4 *)gpu.requests[row];
 	uint4 *to = (uint4 *)gpu.replies[row];
-	uint32_t length = gpu.lengths[row];
 
 	for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i * 16 < length;
 	     i += gridDim.x * blockDim.x) {
@@ -56,6 +55,7 @@ static __global__ void echo_copy_in_place(struct agent_model_gpu gpu)
 			for (uint32_t b = 0; b < length % 16; b++)
 				((uint8_t *)&to[i])[b] = ((const uint8_t *)&unit)[b];
 	}
+	agent_model_post_send(gpu, post);
 }
 
 extern "C" int echo_cuda_copy(const struct agent_model_gpu *gpu, char *error, size_t size)
