@@ -228,17 +228,26 @@ static __device__ bool is_to_gather(const struct turn *t, uint32_t i)
 	return i < t->n && t->request[i].row != GPU_NO_ROW && !(i == 0 && t->first_fetched);
 }
 
+/* Blocks that gather the batch. */
+static __device__ uint32_t gather_blocks(const struct turn *t)
+{
+	const struct gpu_request *r = &t->request[0];
+	bool both_ways = (t->n > 0) & r->in_place & (r->length >= BOTH_WAYS_MIN);
+
+	return both_ways ? min(gridDim.x, BOTH_WAYS_BLOCKS) : gridDim.x;
+}
+
 static __device__ void gather_batch(const struct gpu_loop *g, struct turn *t,
 				    const struct agent_link *links)
 {
-	uint32_t i = threadIdx.x;
+	uint32_t i = threadIdx.x, blocks = gather_blocks(t);
 	struct span mine = {};
 
-	if (g->model.in_place)
+	if (g->model.in_place || blockIdx.x >= blocks)
 		return;
 	if (is_to_gather(t, i) && t->request[i].status == RING_OK)
 		mine = input_of(g, links, &t->request[i]);
-	copy_spans(&t->spans, t->n, mine, blockIdx.x, gridDim.x);
+	copy_spans(&t->spans, t->n, mine, blockIdx.x, blocks);
 }
 
 /* Threads 2i and 2i + 1: read again the two halves of request i's descriptor that matter. They

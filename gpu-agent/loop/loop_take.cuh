@@ -14,6 +14,10 @@
 #define DESCRIPTORS_PER_POLL (WARP / QUARTERS)
 /* Bytes from which gathering in place saves more than confirming first costs. */
 #define IN_PLACE_MIN (64u << 10)
+/* Where so many bytes of a request cross the bus both ways at once, fewer blocks are faster: writes
+ * wait behind the reads that are on their way. */
+#define BOTH_WAYS_MIN    (512u << 10)
+#define BOTH_WAYS_BLOCKS 33u
 /* Groups of descriptors that are read together under load. */
 #define WINDOWS (WARP / DESCRIPTORS_PER_POLL)
 
