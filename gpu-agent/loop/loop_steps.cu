@@ -83,16 +83,16 @@ static __device__ void steps_poll(const struct gpu_loop *g, struct block0 *b, st
 				  struct steps *x)
 {
 	uint32_t shift = poll_shift(g), stop = 0, missed, left, before, first = t->n;
-	struct looks looks = {.now = __shfl_sync(ALL_LANES, globaltimer_ns(), 0)};
+	uint64_t now = __shfl_sync(ALL_LANES, globaltimer_ns(), 0);
 
-	if (looks.now >= b->carried.next_heartbeat)
-		post_heartbeats(g, b, t, looks.now);
+	if (now >= b->carried.next_heartbeat)
+		post_heartbeats(g, b, t, now);
 	do {
 		before = t->n;
 		missed = left = 0;
 		for (uint32_t base = 0; base < g->n_links; base += DESCRIPTORS_PER_POLL >> shift) {
-			uint32_t result = poll_descriptors(g, b, t, base, shift, &looks, &stop,
-							   false, true);
+			uint32_t result = poll_descriptors(g, b, t, base, shift, now, &stop, false,
+							   true);
 
 			missed |= result & (POLL_MORE | POLL_LEFT);
 			left += result >> POLL_SHIFT;

@@ -27,10 +27,9 @@
  * ahead need not be looked at one by one. */
 #define CHOICE_NS 100000
 
-/* When the rings have been empty for so long, one look follows the other at once, and the host's words
- * (stop, the next completion) are read less often: the last of several loads to come back comes later
- * than one alone, and a request that comes alone waits for the look. At load none of this is worth
- * a completion that comes late. */
+/* When the rings have been empty for so long, the host's words (stop, the next completion) are read
+ * less often: the last of several loads to come back comes later than one alone, and a request that
+ * comes alone waits for the look. */
 #define CALM_NS 4000
 /* How often those words are read then; and always where rings are the GPU's own, as a look at these
  * makes no other trip across the bus. */
@@ -122,9 +121,9 @@ struct before_look {
 
 /*
  * Warp 0: announce the first request of a batch as soon as lane <lead> sees its mark, so that
- * others fetch it while it is taken: the other warps, or, if it is large, the helpers. Half of the descriptor may still be old: what they read must
- * at least lie within the payload region. <half> gets what was read. Returns, on lane <lead>,
- * whether slot, length and payload fit.
+ * others fetch it while it is taken: the other warps, or, if it is large, the helpers. Half of the
+ * descriptor may still be old: what they read must at least lie within the payload region. <half>
+ * gets what was read. Returns, on lane <lead>, whether slot, length and payload fit.
  */
 static __device__ bool announce_first(const struct gpu_loop *g, const struct before_look *before,
 				      uint32_t link_number, struct turn *t, struct bytes16 seen,
@@ -387,15 +386,6 @@ static __device__ void add_requests(struct block0 *b, struct turn *t, const stru
 	__syncwarp();
 }
 
-/* When looks follow each other. */
-struct looks {
-	uint64_t now;   /* of this look */
-	uint64_t empty; /* of the last one that found the rings empty */
-	/* Until then an empty ring is looked at again at once, if there is nothing else to do between
-	 * two looks; 0: it is not. Each look less late is seen by a request that comes alone. */
-	uint64_t until;
-};
-
 /*
  * Warp 0: read the next 2^<shift> descriptors of as many links as the warp has lanes for, four
  * lanes per descriptor, and take those that are there. Links are counted from <base> on, beginning
@@ -404,41 +394,28 @@ struct looks {
  */
 static __device__ uint32_t poll_descriptors(const struct gpu_loop *g, struct block0 *b,
 					    struct turn *t, uint32_t base, uint32_t shift,
-					    struct looks *looks, uint32_t *stop, bool may_wait,
+					    uint64_t now, uint32_t *stop, bool may_wait,
 					    bool asks_host)
 {
 	struct poll_lane p = poll_lane_of(g, b, base, shift);
 	struct before_look before = before_look(g, b, t, &p, may_wait);
 	uint32_t there, lead, takers;
-	struct look at = {};
+	struct look at = {.now = now};
 	struct gpu_request r = {};
 	struct bytes16 seen, half[2];
-	uint64_t next_look;
 	bool mine, good;
 	struct completion next;
 
 	/* The stop word and the next completion cross the bus beside the descriptors. */
 	*stop = relaxed_sys(&g->shared->stop, asks_host, 0);
 	next = load_completion(p.link, asks_host);
-	for (const struct ring_descriptor *d =
-		     descriptor_at(p.link, p.link->position + p.offset);;) {
-		at.now = looks->now;
-		seen = relaxed_quarter(d, p.part);
-		/* Before the comparison, at which the warp waits. */
-		at.now_us = computed(at.now / 1000);
-		at.most_us = computed((at.now - before.last_poll) / 1000);
-		mine = (before.mark != 0) & (seen.high == before.mark);
-		there = __ballot_sync(ALL_LANES, mine);
-		if (there != 0 || looks->until == 0)
-			break;
-		/* All lanes use the same time. */
-		next_look = __shfl_sync(ALL_LANES, globaltimer_ns(), 0);
-		if (next_look >= looks->until)
-			break;
-		looks->empty = looks->now;
-		looks->now = next_look;
-	}
+	seen = relaxed_quarter(descriptor_at(p.link, p.link->position + p.offset), p.part);
+	/* Before the fence, at which the warp waits. */
+	at.now_us = computed(now / 1000);
+	at.most_us = computed((now - before.last_poll) / 1000);
 	fence_acquire_sys();
+	mine = (before.mark != 0) & (seen.high == before.mark);
+	there = __ballot_sync(ALL_LANES, mine);
 	if (there == 0) {
 		/* The rings are empty: time to take a completion. */
 		if (p.has_link && p.offset == 0 && p.part == 0 &&
@@ -663,14 +640,13 @@ static __device__ bool poll_until_batch(const struct gpu_loop *g, struct block0 
 					bool may_wait)
 {
 	uint32_t shift = poll_shift(g), stop = 0, missed = 0, left = 0, result, first = t->n;
-	uint64_t next_ask = b->carried.next_ask;
-	struct looks looks = {.empty = b->carried.last_poll};
+	uint64_t last_poll = b->carried.last_poll, next_ask = b->carried.next_ask, now = 0;
 	uint64_t empty_at = 0; /* the rings have been empty since; 0: they were not seen so */
 	bool on_gpu = b->links[0].memory_on_gpu, calm, asks_host, more, done = false;
 
 	if (__any_sync(ALL_LANES, b->carried.wide != 0)) {
 		done = look_wide(g, b, t, shift, may_wait);
-		looks.now = t->wide.now;
+		now = t->wide.now;
 		missed = t->wide.missed;
 		left = t->wide.left;
 		if (may_wait && t->wide.stop != 0) {
@@ -683,20 +659,16 @@ static __device__ bool poll_until_batch(const struct gpu_loop *g, struct block0 
 		uint32_t before = t->n;
 
 		/* All lanes use the same time. */
-		looks.now = __shfl_sync(ALL_LANES, globaltimer_ns(), 0);
-		if (may_wait && looks.now >= b->carried.next_heartbeat && may_post(t))
-			post_heartbeats(g, b, t, looks.now);
-		calm = empty_at != 0 && looks.now - empty_at >= CALM_NS;
+		now = __shfl_sync(ALL_LANES, globaltimer_ns(), 0);
+		if (may_wait && now >= b->carried.next_heartbeat && may_post(t))
+			post_heartbeats(g, b, t, now);
 		/* A stage, which may not wait, leaves the question to the turn: it ignores stops. */
-		asks_host = (!on_gpu && !calm) || (may_wait && looks.now >= next_ask);
-		next_ask = asks_host ? looks.now + ASK_HOST_NS : next_ask;
-		looks.until = calm && !asks_host && t->n == 0 &&
-					      g->n_links <= DESCRIPTORS_PER_POLL >> shift
-				      ? min(next_ask, b->carried.next_heartbeat)
-				      : 0;
+		calm = empty_at != 0 && now - empty_at >= CALM_NS;
+		asks_host = (!on_gpu && !calm) || (may_wait && now >= next_ask);
+		next_ask = asks_host ? now + ASK_HOST_NS : next_ask;
 		missed = left = 0;
 		for (uint32_t base = 0; base < g->n_links; base += DESCRIPTORS_PER_POLL >> shift) {
-			result = poll_descriptors(g, b, t, base, shift, &looks, &stop, may_wait,
+			result = poll_descriptors(g, b, t, base, shift, now, &stop, may_wait,
 						  asks_host);
 			missed |= result & (POLL_MORE | POLL_LEFT);
 			left += result >> POLL_SHIFT;
@@ -716,26 +688,26 @@ static __device__ bool poll_until_batch(const struct gpu_loop *g, struct block0 
 				publish_stats(g, b);
 				if (threadIdx.x == 0)
 					b->carried.unread = 0;
-				empty_at = looks.now;
+				empty_at = now;
 			}
-			looks.empty = looks.now;
+			last_poll = now;
 			if (!may_wait)
 				break;
 		}
-		done = is_batch(g, t, more, looks.now, may_wait);
+		done = is_batch(g, t, more, now, may_wait);
 	}
 	__syncwarp();
-	/* A request that comes now was not there at <looks.empty>, unless a poll left some behind. */
+	/* A request that comes now was not there at <last_poll>, unless a poll left some behind. */
 	if (threadIdx.x == 0) {
-		b->carried.last_poll = missed == 0 ? looks.now : looks.empty;
+		b->carried.last_poll = missed == 0 ? now : last_poll;
 		b->carried.next_ask = next_ask;
 		b->carried.wide = t->n - first > DESCRIPTORS_PER_POLL;
 		t->left_some = missed != 0;
 		b->carried.unread = unread_left(b->carried.unread, t->n - first, missed, left);
-		if (t->n > 0 && looks.now + CHOICE_NS - t->request[0].seen_ns > t->soonest_us * 1000ull)
+		if (t->n > 0 && now + CHOICE_NS - t->request[0].seen_ns > t->soonest_us * 1000ull)
 			t->needs_recheck = true;
 	}
-	return looks.now - looks.empty > CANCEL_AGE_NS;
+	return now - last_poll > CANCEL_AGE_NS;
 }
 
 /* Begin the batch with what the stage took while the last one ran. Deadlines may have passed since.
