@@ -26,8 +26,8 @@
  *   armed     gpu_state.post                  sent: by a model that works    the turn's own reading,
  *             quick_take(): block 0,          in place, if it calls          before the doorbell
  *             thread 0                        agent_model_post_send()
- *                                             (model_post.h); else before
- *                                             all else in the next turn,
+ *                                             (model_post.h); else at the
+ *                                             beginning of the next turn,
  *                                             quick_send(): block 0
  *   answered  turn.answer_now                 polled: reply posted in the    the turn and the model
  *             quick_take(): block 0,          poll itself
@@ -333,7 +333,8 @@ static __global__ void __launch_bounds__(GPU_BLOCK, 2)
 	else if (what & GPU_SEND)
 		first = read_row_unit(&g);
 	words = load_batch(&g);
-	if (what & GPU_SEND && blockIdx.x == 0)
+	/* Batches of one are for low latency: their reply waits for nothing else. */
+	if (what & GPU_SEND && blockIdx.x == 0 && g.max_batch == 1)
 		quick_send(&g, early);
 	if (threadIdx.x == 0) {
 		t.before = before;
@@ -341,6 +342,8 @@ static __global__ void __launch_bounds__(GPU_BLOCK, 2)
 		t.posts_behind = t.short_ahead = false;
 	}
 	keep_batch(&g, &t, &b, words);
+	if (what & GPU_SEND && blockIdx.x == 0 && g.max_batch > 1)
+		quick_send(&g, early);
 	if (blockIdx.x > 0) {
 		if (what & GPU_SEND && !t.stopped) {
 			if (!t.prebuilt && !scatter_row(&g, &t, first))

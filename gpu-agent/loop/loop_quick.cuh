@@ -73,14 +73,14 @@ static __device__ void quick_arm(const struct gpu_loop *g, const struct block0 *
 	uint16_t producer = (uint16_t)(q->producer + 1);
 
 	g->state->post = (struct agent_model_post){
+		.header = (uint64_t *)reply->header,
+		.bytes = g->model.in_place ? 0 : reply->length,
+		.armed = AGENT_POST_ARMED,
+		.one_fence = q->bell_counts,
 		.doorbell = q->doorbell,
 		.bell = mlx5_bell(q, producer),
 		.record = &q->record[1],
 		.counter = mlx5_be32(producer),
-		.bytes = g->model.in_place ? 0 : reply->length,
-		.header = (uint64_t *)reply->header,
-		.armed = AGENT_POST_ARMED,
-		.one_fence = q->bell_counts,
 		.sequence = r->sequence,
 		.seen_ns = r->seen_ns,
 		.start_ns = t->start_ns,
@@ -314,7 +314,8 @@ static __device__ struct quick_bytes quick_read_reply(const struct gpu_loop *g)
 	const uint8_t *from = (const uint8_t *)m->output + at;
 	struct quick_bytes early = {};
 
-	early.post = agent_model_post_load(&g->state->post);
+	early.post = agent_model_post_load(&g->state->post, threadIdx.x == 0,
+					   threadIdx.x == GPU_BLOCK - 1);
 	early.part[0] = read_16(from, wanted && at < length);
 	if (length > QUICK_REPLY_STEP) {
 #pragma unroll
@@ -326,8 +327,8 @@ static __device__ struct quick_bytes quick_read_reply(const struct gpu_loop *g)
 }
 
 /*
- * Block 0, before all else in its kernel: send the reply that the turn before has left, unless the
- * model has sent it. What the turn needs beyond <early> is still being loaded.
+ * Block 0, at the beginning of its kernel: send the reply that the turn before has left, unless the
+ * model has sent it. It needs <early> alone; what the turn needs beyond that may still be on its way.
  */
 static __device__ void quick_send(const struct gpu_loop *g, const struct quick_bytes &early)
 {

@@ -27,15 +27,15 @@
 enum { AGENT_POST_NONE, AGENT_POST_ARMED, AGENT_POST_SENT };
 
 struct agent_model_post {
+	uint64_t *header; /* of the reply: struct ring_reply */
+	uint32_t bytes;   /* of the reply, which the loop writes if it sends it */
+	uint16_t armed;
+	uint16_t one_fence; /* the doorbell's reader is software that reads no record */
 	volatile uint64_t *doorbell;
 	uint64_t bell;             /* its value */
 	volatile uint32_t *record; /* of the queue: its doorbell record */
 	uint32_t counter;          /* its value */
-	uint32_t bytes;            /* of the reply, which the loop writes if it sends it */
-	uint64_t *header;          /* of the reply: struct ring_reply */
-	uint16_t armed;
-	uint16_t one_fence; /* the doorbell's reader is software that reads no record */
-	uint32_t arrived;   /* blocks of the grid that are done */
+	uint32_t arrived;          /* blocks of the grid that are done */
 	/* The header's words, but for done_ns, which comes before the last one. It is not written
 	 * before: the place may be another reply's until the request is confirmed. */
 	uint64_t sequence, seen_ns, start_ns, sizes;
@@ -78,28 +78,33 @@ static __device__ inline void agent_model_post_ring(const struct agent_model_pos
 		     : "memory");
 }
 
-/* Load it, in one trip to the second-level cache. */
+/* Load it in one trip to the second-level cache: the first 16 bytes, and those with which to ring
+ * and those of the header if <rings> and <heads>. */
 static __device__ inline struct agent_model_post
-agent_model_post_load(const struct agent_model_post *from)
+agent_model_post_load(const struct agent_model_post *from, bool rings, bool heads)
 {
 	static_assert(sizeof(struct agent_model_post) == 80, "copied by words");
-	struct agent_model_post p;
+	struct agent_model_post p = {};
 	uint64_t *to = (uint64_t *)&p;
 
 #pragma unroll
 	for (uint32_t i = 0; i < sizeof(p) / 8; i += 2)
-		asm volatile("ld.global.v2.u64 {%0, %1}, [%2];"
-			     : "=l"(to[i]), "=l"(to[i + 1])
-			     : "l"((const uint64_t *)from + i));
+		asm volatile("{\n\t.reg .pred p;\n\t"
+			     "setp.ne.u32 p, %3, 0;\n\t"
+			     "@p ld.global.v2.u64 {%0, %1}, [%2];\n\t}"
+			     : "+l"(to[i]), "+l"(to[i + 1])
+			     : "l"((const uint64_t *)from + i),
+			       "r"((uint32_t)(i == 0 || (i < 6 ? rings : heads))));
 	return p;
 }
 
 static __device__ inline struct agent_model_post
 agent_model_post_read(const struct agent_model_gpu &gpu)
 {
+	bool first = (threadIdx.x | threadIdx.y | threadIdx.z) == 0;
 	struct agent_model_post none = {};
 
-	return gpu.post == nullptr ? none : agent_model_post_load(gpu.post);
+	return gpu.post == nullptr ? none : agent_model_post_load(gpu.post, first, first);
 }
 
 static __device__ inline void agent_model_post_send(const struct agent_model_gpu &gpu,
