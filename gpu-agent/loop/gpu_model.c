@@ -12,10 +12,9 @@ int gpu_model_check(const struct agent_model *model, const struct agent_model_gp
 
 	if (left->rows != given->rows || left->lengths != given->lengths ||
 	    left->row_states != given->row_states || left->requests != given->requests ||
-	    left->replies != given->replies)
-		what = "rows, lengths, row_states, requests and replies are the loop's; they "
-		       "cannot be "
-		       "replaced";
+	    left->replies != given->replies || left->post != given->post)
+		what = "rows, lengths, row_states, requests, replies and post are the loop's; they "
+		       "cannot be replaced";
 	else if (agent_model_steps(model) && left->in_place)
 		what = "its replies come in pieces; those are made in output, not in_place";
 	else if (agent_model_steps(model) && left->row_more == NULL)

@@ -4,12 +4,11 @@
  * inlined.
  *
  * The shortcut "ahead" for a large request that comes first: as soon as warp 0 of block 0 sees its
- * mark, the helpers copy its payload to the model's first row, where it will most likely belong.
- * The state table is in loop_kernels.cu.
+ * mark, it tells the helpers (announce_first()), which copy its payload to the model's first row,
+ * where it will most likely belong. The state table is in loop_kernels.cu.
  *
  *   block 0, warp 0    sees the mark      takes the batch, publishes it
- *   block 0, warp 1       starts the helpers
- *   helpers                   copy the first request ------------ copy the rest of the batch
+ *   helpers              copy the first request ----------------- copy the rest of the batch
  */
 #ifndef AGENT_LOOP_AHEAD_CUH
 #define AGENT_LOOP_AHEAD_CUH
@@ -39,20 +38,6 @@ static __device__ void ahead_reset(struct turn *t)
 	t->ahead.link = GPU_NO_LINK;
 }
 
-/* Block 0, one thread: let the helpers copy <payload>. Not for a model that runs nothing: its
- * requests are copied to their replies' places, and only the taken request says which. Nor for one
- * that reads requests where they lie. */
-static __device__ void ahead_start(const struct gpu_loop *g, struct turn *t, const uint8_t *payload)
-{
-	if (gridDim.x == 1 || g->in_place || g->model.in_place || !t->may_start_ahead)
-		return;
-	t->may_start_ahead = false;
-	t->ahead = t->first;
-	g->state->ahead = payload;
-	g->state->ahead_length = t->first.length;
-	publish_number(g, t, PUBLISH_AHEAD, PUBLISH_HAS_AHEAD);
-}
-
 static __device__ bool ahead_started(const struct turn *t)
 {
 	return t->ahead.link != GPU_NO_LINK;
@@ -80,13 +65,13 @@ static __device__ void ahead_withdraw(const struct gpu_loop *g, struct turn *t)
 /* Helpers: copy the payload that block 0 announced to the model's first row. */
 static __device__ void ahead_copy(const struct gpu_loop *g, struct turn *t)
 {
-	struct span mine = {
-		.from = g->state->ahead,
-		.to = (uint8_t *)g->model.input,
-		.length = g->state->ahead_length,
-	};
+	const uint8_t *from = t->published.ahead;
+	uint8_t *to = (uint8_t *)g->model.input;
+	uint32_t length = t->published.ahead_length, at = row_unit();
+	struct bytes16 first = read_16(from + at, at < length);
 
-	copy_spans(&t->spans, 1, mine, blockIdx.x - 1, gridDim.x - 1);
+	__syncthreads(); /* all have read what was published */
+	copy_row(to, from, length, first);
 }
 
 #endif

@@ -167,6 +167,7 @@ static struct gpu_loop make_loop(struct agent_loop *loop, const struct agent_loo
 		.reply_lengths = device_buffer(loop, 2 * batch * sizeof(uint32_t)),
 		.requests = (const void *const *)g.requests,
 		.replies = (void *const *)g.replies,
+		.post = &g.state->post,
 	};
 	g.model.statuses = (int32_t *)g.model.reply_lengths + batch;
 	return g;

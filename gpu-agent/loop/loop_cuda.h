@@ -27,6 +27,7 @@
 #define AGENT_LOOP_CUDA_H
 
 #include "loop/loop.h"
+#include "models/model_post.h"
 
 #include <cuda_runtime_api.h>
 
@@ -93,23 +94,27 @@ struct gpu_batch {
 	/* Fields of the shortcut "quick". */
 	bool quick;    /* the batch is one small request, which is in the model's input */
 	bool prebuilt; /* its WQE and its reply's header are built before the model has run */
-	/* prebuilt: bytes of the reply, and those of them that are still to be written */
-	uint32_t reply_bytes, bytes;
-	struct ring_reply *header; /* prebuilt: where it is still to be written */
+	struct ring_reply *header; /* of a batch of one request: where its reply's header goes */
 };
+
+/* The last word of block 0 to its helpers (loop_helpers.cuh), stored and loaded at once. */
+struct gpu_published {
+	uint32_t number; /* PUBLISH_*, and flags */
+	/* With PUBLISH_HAS_AHEAD: a payload that they copy before its request is taken. */
+	uint32_t ahead_length;
+	const uint8_t *ahead;
+} __attribute__((aligned(16)));
 
 /* State of the loop between turns, in the GPU's memory. */
 struct gpu_state {
+	struct gpu_published published;
 	struct gpu_batch batch;
-	uint32_t n_staged; /* requests that a stage took for the turn after it */
+	struct agent_model_post post; /* of a prebuilt reply that a turn leaves to the model */
+	uint64_t n_staged;            /* requests that a stage took for the turn after it */
 	uint64_t start_ns; /* of the batch */
 	uint32_t n_held;   /* requests whose replies the next stage sends */
 	uint64_t held_start_ns, held_done_ns;
-	/* Between block 0 and its helpers, the blocks that only copy, within one graph
-	 * (loop_gather.cuh). */
-	uint32_t published, arrived, stage_arrived;
-	const uint8_t *ahead; /* payload that the helpers copy before its request is taken */
-	uint32_t ahead_length;
+	uint32_t arrived, stage_arrived; /* steps that helpers have reported, within one graph */
 	struct gpu_carried carried;
 };
 

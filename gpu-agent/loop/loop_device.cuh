@@ -109,9 +109,40 @@ static __device__ __forceinline__ uint32_t acquire_gpu(const uint32_t *at)
 	return v;
 }
 
-static __device__ __forceinline__ void release_gpu(uint32_t *at, uint32_t v)
+static __device__ __forceinline__ struct gpu_published
+acquire_gpu(const struct gpu_published *at)
 {
-	asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(at), "r"(v) : "memory");
+	struct bytes16 v;
+
+	asm volatile("{\n\t.reg .b128 w;\n\t"
+		     "ld.acquire.gpu.global.b128 w, [%2];\n\t"
+		     "mov.b128 {%0, %1}, w;\n\t}"
+		     : "=l"(v.low), "=l"(v.high)
+		     : "l"(at)
+		     : "memory");
+	return (struct gpu_published){(uint32_t)v.low, (uint32_t)(v.low >> 32),
+				      (const uint8_t *)v.high};
+}
+
+static __device__ __forceinline__ void release_gpu(struct gpu_published *at,
+						   const struct gpu_published &p)
+{
+	asm volatile("{\n\t.reg .b128 w;\n\t"
+		     "mov.b128 w, {%1, %2};\n\t"
+		     "st.release.gpu.global.b128 [%0], w;\n\t}" ::"l"(at),
+		     "l"(p.number | (uint64_t)p.ahead_length << 32), "l"(p.ahead)
+		     : "memory");
+}
+
+/* The same where nothing that this GPU has written must be seen before. */
+static __device__ __forceinline__ void relaxed_gpu(struct gpu_published *at,
+						   const struct gpu_published &p)
+{
+	asm volatile("{\n\t.reg .b128 w;\n\t"
+		     "mov.b128 w, {%1, %2};\n\t"
+		     "st.relaxed.gpu.global.b128 [%0], w;\n\t}" ::"l"(at),
+		     "l"(p.number | (uint64_t)p.ahead_length << 32), "l"(p.ahead)
+		     : "memory");
 }
 
 static __device__ __forceinline__ void fence_gpu()
@@ -198,7 +229,8 @@ struct turn : gpu_batch {
 	bool left_some;      /* the last poll may have left descriptors in the rings */
 	uint32_t waiting[AGENT_LINKS_MAX]; /* while those are counted */
 	uint32_t before;                   /* turns of this graph before this one */
-	uint32_t seen_number;              /* what block 0 published last, as this block read it */
+	/* as this block has read it; block 0: with what is copied ahead */
+	struct gpu_published published;
 	/* the shortcut "ahead": loop_ahead.cuh */
 	struct first_seen first, ahead; /* <ahead>: the one that the helpers copy ahead */
 	bool may_start_ahead;
@@ -359,6 +391,13 @@ static __device__ void build_wqe(struct agent_link *link, const struct gpu_reque
 	mlx5_wqe_build(&link->queue, r->ahead, &write);
 }
 
+/* The last word of a reply's header: length, chunk and backlog, by one store. */
+static __device__ uint64_t reply_sizes(uint32_t length, uint32_t backlog, uint32_t chunk)
+{
+	return length | (uint64_t)(uint16_t)chunk << 32 |
+	       (uint64_t)ring_reply_backlog(backlog) << 48;
+}
+
 static __device__ void write_header(struct ring_reply *header, const struct gpu_request *r,
 				    uint32_t length, uint32_t backlog, uint64_t start_ns,
 				    uint64_t done_ns, uint32_t chunk = 0)
@@ -367,9 +406,7 @@ static __device__ void write_header(struct ring_reply *header, const struct gpu_
 	header->seen_ns = r->seen_ns;
 	header->start_ns = start_ns;
 	header->done_ns = done_ns;
-	/* One store for length, chunk and backlog. */
-	*(uint64_t *)&header->length = length | (uint64_t)(uint16_t)chunk << 32 |
-				       (uint64_t)ring_reply_backlog(backlog) << 48;
+	*(uint64_t *)&header->length = reply_sizes(length, backlog, chunk);
 }
 
 /* One thread: count a batch of <n> requests. */

@@ -4,8 +4,7 @@
  * loop_stage.cu, inlined.
  *
  * Requests that are too late or cancelled are dropped, and the others get rows. gather: all blocks
- * copy the batch to where the model, or the NIC, reads it; and how block 0 and the helpers tell
- * each other how far they are.
+ * copy the batch to where the model, or the NIC, reads it.
  */
 #ifndef AGENT_LOOP_GATHER_CUH
 #define AGENT_LOOP_GATHER_CUH
@@ -109,70 +108,20 @@ static __device__ void publish_request(const struct gpu_loop *g, const struct tu
 		publish_row(g, t, links, r);
 }
 
-/*
- * Block 0 and the helpers tell each other how far they are by two numbers, which are counted from
- * the beginning of the graph.
- *
- *   block 0 publishes, per turn    a request to copy ahead; that it was copied in vain; the batch.
- *                                  The first two may be left out, and the number skips them.
- *                      per stage   the requests that it has taken
- *   a helper reports,  per turn    it has sent; it has copied ahead; it has gathered
- *                      per stage   it has copied the replies held back; it has staged; counted
- * apart, as a stage has fewer blocks
- */
-enum { PUBLISH_AHEAD = 1, PUBLISH_MISS, PUBLISH_BATCH, PUBLISH_STAGED, PUBLICATIONS = 4 };
-enum { ARRIVE_SENT = 1, ARRIVE_AHEAD, ARRIVE_GATHERED };
-enum { ARRIVE_HELD = 1, ARRIVE_STAGED };
-/* Flags in the bits below the number. */
-#define PUBLISH_SHIFT     2
-#define PUBLISH_HAS_AHEAD 1u /* the helpers copy the first request ahead, or have done so */
-#define PUBLISH_DONE      2u /* nothing is left to copy in this turn */
-
-/* A helper: report <times> steps done. */
-static __device__ void report_arrival(uint32_t *arrived, uint32_t times = 1)
+/* Block 0: tell the next turn's helpers where the reply of a batch of one request goes, so that they
+ * need not read its link. */
+static __device__ void publish_header(const struct gpu_loop *g, struct turn *t,
+				      const struct agent_link *links)
 {
-	__syncthreads();
-	if (threadIdx.x == 0) {
-		fence_gpu();
-		atomicAdd(arrived, times);
-	}
-}
+	const struct gpu_request *r = &t->request[0];
 
-/* Report steps at the end of the kernel, which is fence enough, because only the next turn reads
- * the count. */
-static __device__ void report_arrival_at_exit(const struct gpu_loop *g, uint32_t times)
-{
-	if (threadIdx.x == 0)
-		atomicAdd(&g->state->arrived, times);
-}
-
-/* Block 0: wait until every helper has reported <each> steps. */
-static __device__ void await_steps(const uint32_t *arrived, uint32_t each)
-{
-	__syncthreads();
-	if (gridDim.x == 1)
-		return;
-	if (threadIdx.x == 0)
-		await_helpers(arrived, each);
-	__syncthreads();
-}
-
-/* Steps that a helper has reported when it is done with <arrival> of this turn. */
-static __device__ uint32_t steps_until(const struct turn *t, uint32_t arrival)
-{
-	return ARRIVE_GATHERED * t->before + arrival;
-}
-
-/* Block 0 of a turn: wait until every helper has reported <arrival>. */
-static __device__ void await_arrivals(const struct gpu_loop *g, const struct turn *t,
-				      uint32_t arrival)
-{
-	await_steps(&g->state->arrived, steps_until(t, arrival));
+	if (threadIdx.x == 0 && t->n == 1 && r->slot != GPU_NO_SLOT)
+		g->state->batch.header = t->header = reply_header_at(&links[r->link], r->slot);
 }
 
 /* Block 0: publish the batch for the next kernel and the helpers. Thread i does request i; a batch
  * of one needs thread 0 only. */
-static __device__ void publish_batch(const struct gpu_loop *g, const struct turn *t,
+static __device__ void publish_batch(const struct gpu_loop *g, struct turn *t,
 				     const struct agent_link *links)
 {
 	uint32_t i = threadIdx.x;
@@ -181,6 +130,7 @@ static __device__ void publish_batch(const struct gpu_loop *g, const struct turn
 		publish_request(g, t, links, i);
 	if (i == 0)
 		g->state->batch = *t;
+	publish_header(g, t, links);
 }
 
 /* Warp 0: the same for a batch of one that is quick, and store the state of links and loop. All is
@@ -202,43 +152,6 @@ static __device__ void publish_quick(const struct gpu_loop *g, const struct turn
 		publish_row(g, t, b->links, &t->request[0]);
 }
 
-/* Block 0, one thread: release number <what> with <flags>, and with it all that was written before.
- */
-static __device__ void publish_number(const struct gpu_loop *g, const struct turn *t, uint32_t what,
-				      uint32_t flags)
-{
-	uint32_t number = PUBLICATIONS * t->before + what;
-
-	release_gpu(&g->state->published, number << PUBLISH_SHIFT | flags);
-}
-
-/* Block 0: publish number <what> after a barrier of the block. */
-static __device__ void publish_to_helpers(const struct gpu_loop *g, const struct turn *t,
-					  uint32_t what, uint32_t flags)
-{
-	if (gridDim.x == 1)
-		return;
-	__syncthreads();
-	if (threadIdx.x == 0)
-		publish_number(g, t, what, flags);
-}
-
-/* A helper: wait until number <what> or a later one is published. Returns the number and its flags.
- */
-static __device__ uint32_t await_published(const struct gpu_loop *g, struct turn *t, uint32_t what)
-{
-	if (threadIdx.x == 0) {
-		uint32_t number = PUBLICATIONS * t->before + what, seen_number;
-
-		do
-			seen_number = acquire_gpu(&g->state->published);
-		while (seen_number >> PUBLISH_SHIFT < number);
-		t->seen_number = seen_number;
-	}
-	__syncthreads();
-	return t->seen_number;
-}
-
 /* Block 0, when it is done in its kernel: store the state of links and loop with <threads> threads.
  */
 static __device__ void store_carried(const struct gpu_loop *g, const struct block0 *b,
@@ -248,31 +161,51 @@ static __device__ void store_carried(const struct gpu_loop *g, const struct bloc
 	copy_words(&g->state->carried, &b->carried, 1, threads);
 }
 
-/* Load the batch as the last turn, or block 0, published it; block 0 loads the loop's state, too.
- * All loads are issued before the thread waits for the first. */
-static __device__ void read_batch(const struct gpu_loop *g, struct turn *t, struct block0 *b)
+/* A thread's words of the batch as the last turn, or block 0, published it; and, for block 0, of the
+ * loop's state. */
+struct batch_words {
+	uint64_t batch, request, n_staged;
+	uint64_t link, carried, start_ns;
+};
+
+/* Load them: all loads are on their way before the thread waits for the first. */
+static __device__ struct batch_words load_batch(const struct gpu_loop *g)
 {
 	const struct gpu_state *s = g->state;
 	bool keeps = blockIdx.x == 0;
-	uint64_t link = load_word(g->links, keeps ? g->n_links : 0);
-	uint64_t carried = load_word(&s->carried, keeps ? 1 : 0);
-	uint64_t request = load_word(g->request, g->max_batch);
 
+	return (struct batch_words){
+		.batch = load_word(&s->batch, 1),
+		.request = load_word(g->request, g->max_batch),
+		.n_staged = load_word(&s->n_staged, 1),
+		.link = load_word(g->links, keeps ? g->n_links : 0),
+		.carried = load_word(&s->carried, keeps ? 1 : 0),
+		.start_ns = load_word(&s->start_ns, keeps ? 1 : 0),
+	};
+}
+
+/* Make them the block's copy of the batch, with what they leave out. */
+static __device__ void keep_batch(const struct gpu_loop *g, struct turn *t, struct block0 *b,
+				  const struct batch_words &words)
+{
+	const struct gpu_state *s = g->state;
+
+	store_words((struct gpu_batch *)t, (const struct gpu_batch *)&s->batch, 1, words.batch);
+	store_words(t->request, g->request, g->max_batch, words.request);
 	if (threadIdx.x == 0) {
-		struct gpu_batch batch = s->batch;
-		uint32_t n_staged = s->n_staged;
-		uint64_t start_ns = keeps ? s->start_ns : 0;
-
-		*(struct gpu_batch *)t = batch;
-		t->n_staged = n_staged;
-		t->start_ns = start_ns;
+		t->n_staged = (uint32_t)words.n_staged;
+		t->start_ns = words.start_ns;
 	}
-	store_words(t->request, g->request, g->max_batch, request);
-	if (keeps) {
-		store_words(b->links, g->links, g->n_links, link);
-		store_words(&b->carried, &s->carried, 1, carried);
+	if (blockIdx.x == 0) {
+		store_words(b->links, g->links, g->n_links, words.link);
+		store_words(&b->carried, &s->carried, 1, words.carried);
 	}
 	__syncthreads();
+}
+
+static __device__ void read_batch(const struct gpu_loop *g, struct turn *t, struct block0 *b)
+{
+	keep_batch(g, t, b, load_batch(g));
 }
 
 static __device__ struct span input_of(const struct gpu_loop *g, const struct agent_link *links,
@@ -295,17 +228,26 @@ static __device__ bool is_to_gather(const struct turn *t, uint32_t i)
 	return i < t->n && t->request[i].row != GPU_NO_ROW && !(i == 0 && t->first_fetched);
 }
 
+/* Blocks that gather the batch. */
+static __device__ uint32_t gather_blocks(const struct turn *t)
+{
+	const struct gpu_request *r = &t->request[0];
+	bool both_ways = (t->n > 0) & r->in_place & (r->length >= BOTH_WAYS_MIN);
+
+	return both_ways ? min(gridDim.x, BOTH_WAYS_BLOCKS) : gridDim.x;
+}
+
 static __device__ void gather_batch(const struct gpu_loop *g, struct turn *t,
 				    const struct agent_link *links)
 {
-	uint32_t i = threadIdx.x;
+	uint32_t i = threadIdx.x, blocks = gather_blocks(t);
 	struct span mine = {};
 
-	if (g->model.in_place)
+	if (g->model.in_place || blockIdx.x >= blocks)
 		return;
 	if (is_to_gather(t, i) && t->request[i].status == RING_OK)
 		mine = input_of(g, links, &t->request[i]);
-	copy_spans(&t->spans, t->n, mine, blockIdx.x, gridDim.x);
+	copy_spans(&t->spans, t->n, mine, blockIdx.x, blocks);
 }
 
 /* Threads 2i and 2i + 1: read again the two halves of request i's descriptor that matter. They
@@ -429,6 +371,7 @@ static __device__ void gather_again(const struct gpu_loop *g, const struct block
 			mine = input_of(g, b->links, r);
 		publish_request(g, t, b->links, threadIdx.x);
 	}
+	publish_header(g, t, b->links);
 	if (__syncthreads_or(runs && r->flags & RING_HAS_CRC))
 		t->any_crc = true;
 	copy_spans(&t->spans, t->n, mine, 0, 1);

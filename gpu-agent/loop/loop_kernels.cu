@@ -22,13 +22,19 @@
  *                                             sent: by the next turn
  *   prebuilt  gpu_batch.prebuilt              answered: the model runs       scatter, building the
  *             quick_take(): block 0,          nothing and answers_left > 0   WQE after the model
- *             thread 0                        sent: by the next turn
+ *             thread 0                        armed: a model runs
+ *   armed     gpu_state.post                  sent: by a model that works    the turn's own reading,
+ *             quick_take(): block 0,          in place, if it calls          before the doorbell
+ *             thread 0                        agent_model_post_send()
+ *                                             (model_post.h); else at the
+ *                                             beginning of the next turn,
+ *                                             quick_send(): block 0
  *   answered  turn.answer_now                 polled: reply posted in the    the turn and the model
  *             quick_take(): block 0,          poll itself
  *             thread 0
  *   ahead     turn.ahead                      taken, hit: it is row 0 of     hit: copying row 0
- *             ahead_start(): block 0,         the batch; first_fetched is    after the batch was
- *             thread 32                       set, PUBLISH_BATCH follows     taken
+ *             announce_first(): block 0,      the batch; first_fetched is    after the batch was
+ *             warp 0                          set, PUBLISH_BATCH follows     taken
  *                                             taken, miss: ahead_withdraw()  miss: nothing
  *                                             and PUBLISH_MISS; copied anew
  *   staged    gpu_state.n_staged, and         taken: begin_with_staged() in  the bus, in the turn;
@@ -54,14 +60,14 @@
 /* A helper's part in waiting and gathering. */
 static __device__ void help_gather(const struct gpu_loop *g, struct turn *t)
 {
-	uint32_t seen_number = await_published(g, t, PUBLISH_AHEAD);
-	bool has_ahead = seen_number & PUBLISH_HAS_AHEAD;
+	uint32_t number = await_published(g, t, PUBLISH_AHEAD);
+	bool has_ahead = number & PUBLISH_HAS_AHEAD;
 
 	if (has_ahead) {
 		ahead_copy(g, t);
-		seen_number = await_published(g, t, PUBLISH_MISS);
+		number = await_published(g, t, PUBLISH_MISS);
 	}
-	if (seen_number & PUBLISH_DONE) {
+	if (number & PUBLISH_DONE) {
 		report_arrival_at_exit(g, 2);
 		return;
 	}
@@ -171,6 +177,39 @@ static __device__ void hold_batch(const struct gpu_loop *g, struct block0 *b, st
 	}
 }
 
+/* True when a helper loads its first unit of the model's first row before it is known whether the
+ * batch is one request: that load overlaps the others at the beginning of a turn. Smaller replies of
+ * one request are quick. */
+static __device__ bool reads_row_early(const struct gpu_loop *g)
+{
+	return g->max_reply > QUICK_REPLY_MAX && !g->model.in_place &&
+	       (uint64_t)g->model.output % 16 == 0;
+}
+
+static __device__ struct bytes16 read_row_unit(const struct gpu_loop *g)
+{
+	uint32_t at = row_unit();
+
+	return read_16((const uint8_t *)g->model.output + at,
+		       reads_row_early(g) && at < g->max_reply);
+}
+
+/* A helper: copy its share of the reply of a batch of one request, of which it has loaded the first
+ * unit. False when the batch is another one. */
+static __device__ bool scatter_row(const struct gpu_loop *g, const struct turn *t,
+				   struct bytes16 first)
+{
+	const struct gpu_request *r = &t->request[0];
+	uint32_t length;
+	uint8_t status;
+
+	if (t->n != 1 || r->row != 0 || r->in_place || holds_back(g, t) || !reads_row_early(g))
+		return false;
+	length = reply_length(g, r, &status);
+	copy_row((uint8_t *)(t->header + 1), (const uint8_t *)g->model.output, length, first);
+	return true;
+}
+
 /* Copy the model's output to where the RNIC reads it, or aside. With helpers, block 0 copies
  * nothing: it builds WQEs meanwhile. */
 static __device__ void scatter_replies(const struct gpu_loop *g, struct turn *t,
@@ -204,8 +243,7 @@ static __device__ void scatter_replies(const struct gpu_loop *g, struct turn *t,
  * other warps post them while the first one polls: then it returns true, and until the barrier
  * AHEAD nothing else is posted. */
 static __device__ bool scatter_and_post(const struct gpu_loop *g, struct block0 *b, struct turn *t,
-					const struct quick_bytes &early, bool waits,
-					uint64_t done_ns)
+					bool waits, uint64_t done_ns)
 {
 	/* Staged requests have counted WQEs before that barrier. */
 	bool behind = waits && t->n > 1 && g->staged == NULL;
@@ -213,7 +251,7 @@ static __device__ bool scatter_and_post(const struct gpu_loop *g, struct block0 
 	uint8_t status = RING_OK;
 
 	if (t->prebuilt) {
-		quick_send(b, t, early, done_ns);
+		quick_sent(g, b, t, done_ns);
 		return false;
 	}
 	if (!behind || gridDim.x == 1)
@@ -248,7 +286,7 @@ static __device__ void relaunch(const struct gpu_loop *g, const struct turn *t)
 	if (t->stopped)
 		return;
 	g->state->batch = (struct gpu_batch){};
-	g->state->published = 0;
+	g->state->published.number = 0;
 	g->state->arrived = g->state->stage_arrived = 0;
 	launch_again(g);
 }
@@ -261,7 +299,7 @@ static __device__ void launch_chosen(const struct gpu_loop *g, const struct turn
 	await_arrivals(g, t, ARRIVE_GATHERED);
 	if (threadIdx.x != 0)
 		return;
-	g->state->published = g->state->stage_arrived = 0;
+	g->state->published.number = g->state->stage_arrived = 0;
 	g->state->arrived = ARRIVE_GATHERED * (gridDim.x - 1);
 	launch_graph(g, g->graphs[agent_bucket(&g->buckets, t->rows)]);
 }
@@ -285,20 +323,30 @@ static __global__ void __launch_bounds__(GPU_BLOCK, 2)
 	__shared__ struct turn t;
 	__shared__ struct block0 b;
 	uint32_t length;
+	struct batch_words words;
 	struct quick_bytes early = {};
+	struct bytes16 first = {};
 	uint8_t status;
 
 	if (what & GPU_SEND && blockIdx.x == 0)
 		early = quick_read_reply(&g);
+	else if (what & GPU_SEND)
+		first = read_row_unit(&g);
+	words = load_batch(&g);
+	/* Batches of one are for low latency: their reply waits for nothing else. */
+	if (what & GPU_SEND && blockIdx.x == 0 && g.max_batch == 1)
+		quick_send(&g, early);
 	if (threadIdx.x == 0) {
 		t.before = before;
 		t.stored = t.holding = false;
 		t.posts_behind = t.short_ahead = false;
 	}
-	read_batch(&g, &t, &b);
+	keep_batch(&g, &t, &b, words);
+	if (what & GPU_SEND && blockIdx.x == 0 && g.max_batch > 1)
+		quick_send(&g, early);
 	if (blockIdx.x > 0) {
 		if (what & GPU_SEND && !t.stopped) {
-			if (!t.prebuilt)
+			if (!t.prebuilt && !scatter_row(&g, &t, first))
 				scatter_replies(&g, &t, g.links, &length, &status);
 			report_arrival(&g.state->arrived);
 		}
@@ -315,7 +363,7 @@ static __global__ void __launch_bounds__(GPU_BLOCK, 2)
 		bool behind = false;
 
 		if (what & GPU_SEND)
-			behind = scatter_and_post(&g, &b, &t, early, what & GPU_WAIT, done_ns);
+			behind = scatter_and_post(&g, &b, &t, what & GPU_WAIT, done_ns);
 		/* Behind the doorbell: no reply waits for it. */
 		if (what & GPU_SEND && threadIdx.x == 0)
 			count_bucket(&g, &b, &t, done_ns);

@@ -42,9 +42,9 @@ static __device__ bool quick_build(const struct gpu_loop *g, struct agent_link *
 	bool full = mlx5_room(&link->queue) < link->built;
 	uint8_t status;
 
+	reply->header = reply_header_at(link, r->slot);
 	if (!g->reply_known | link->dead | full)
 		return false;
-	reply->header = reply_header_at(link, r->slot);
 	reply->length = reply_length(g, r, &status);
 	if (status != RING_OK ||
 	    (!r->in_place && !g->model.in_place &&
@@ -61,6 +61,31 @@ static __device__ void quick_post(struct block0 *b, struct agent_link *link, uin
 	mlx5_ring(&link->queue, 1);
 	link->built = 0;
 	count_batch(&b->carried.stats, 1, done_ns - start_ns);
+}
+
+/* One thread: leave the prebuilt reply to request <r> to the model, or to the next turn. Nothing is
+ * written where the NIC reads replies: the request is not confirmed yet. */
+static __device__ void quick_arm(const struct gpu_loop *g, const struct block0 *b,
+				 const struct turn *t, const struct gpu_request *r,
+				 const struct quick_reply *reply)
+{
+	const struct mlx5_queue *q = &b->links[r->link].queue;
+	uint16_t producer = (uint16_t)(q->producer + 1);
+
+	g->state->post = (struct agent_model_post){
+		.header = (uint64_t *)reply->header,
+		.bytes = g->model.in_place ? 0 : reply->length,
+		.armed = AGENT_POST_ARMED,
+		.one_fence = q->bell_counts,
+		.doorbell = q->doorbell,
+		.bell = mlx5_bell(q, producer),
+		.record = &q->record[1],
+		.counter = mlx5_be32(producer),
+		.sequence = r->sequence,
+		.seen_ns = r->seen_ns,
+		.start_ns = t->start_ns,
+		.sizes = reply_sizes(reply->length, b->carried.unread, 0),
+	};
 }
 
 /* Warp 0: take a batch. If it is quick, prepare everything but its payload. */
@@ -91,11 +116,12 @@ static __device__ void quick_take(const struct gpu_loop *g, struct block0 *b, st
 		r->in_place = quick && may_be_in_place(g, r);
 		if (quick) {
 			t->start_ns = g->state->start_ns = globaltimer_ns();
-			t->prebuilt = quick_build(g, &b->links[r->link], r, reply);
-			t->answer_now = t->prebuilt && r->in_place && t->answers_left > 0;
+			t->prebuilt = quick_build(g, &b->links[r->link], r, reply) &&
+				      (!r->in_place || t->answers_left > 0);
+			t->answer_now = t->prebuilt && r->in_place;
 			t->header = reply->header;
-			t->reply_bytes = reply->length;
-			t->bytes = r->in_place || g->model.in_place ? 0 : reply->length;
+			if (t->prebuilt && !t->answer_now)
+				quick_arm(g, b, t, r, reply);
 		}
 	}
 	__syncwarp();
@@ -191,11 +217,9 @@ static __device__ bool quick_fetch(const struct gpu_loop *g, struct block0 *b, s
 	length = small && !(g->in_place && a->length > g->max_reply) ? a->length : 0;
 	/* Confirm and ask with as few warps as possible, as loads of one line wait for each other.
 	 * In the reply's own place each warp writes only what it has confirmed itself. A large
-	 * request is confirmed by the last warp, while the first of these starts the helpers. */
+	 * request is confirmed by the last warp. */
 	asks = small ? threadIdx.x < 2 * WARP : fits && last;
 	confirms = asks || (small && g->in_place && warp_at < length);
-	if (threadIdx.x == WARP && fits && !small)
-		ahead_start(g, t, from);
 	return length > QUICK_LOADS_FEW * QUICK_STEP
 		       ? quick_bring<QUICK_LOADS>(link, a, confirms, asks, from, to, length)
 		       : quick_bring<QUICK_LOADS_FEW>(link, a, confirms, asks, from, to, length);
@@ -209,6 +233,7 @@ static __device__ void quick_withdraw(const struct gpu_loop *g, const struct blo
 	struct gpu_request *r = &t->request[0];
 
 	t->quick = t->prebuilt = t->stored = r->in_place = false;
+	g->state->post.armed = AGENT_POST_NONE;
 	recheck(g, b, r, true);
 	if (r->status == RING_OK)
 		return;
@@ -270,13 +295,14 @@ static __device__ enum quick_result quick_wait(const struct gpu_loop *g, struct 
 /* --- behind the model --------------------------------------------------------------------------
  */
 
-/* A thread's part of a quick reply. */
+/* A thread's part of a quick reply, and all else that quick_send() needs. */
 struct quick_bytes {
 	struct bytes16 part[QUICK_REPLY_LOADS];
+	struct agent_model_post post;
 };
 
-/* Load the thread's part of the reply before it is known whether the batch is quick: the loads
- * overlap the others at the beginning of a turn. */
+/* Load it before it is known whether the batch is quick: the loads overlap the others at the
+ * beginning of a turn. */
 static __device__ struct quick_bytes quick_read_reply(const struct gpu_loop *g)
 {
 	const struct agent_model_gpu *m = &g->model;
@@ -288,6 +314,8 @@ static __device__ struct quick_bytes quick_read_reply(const struct gpu_loop *g)
 	const uint8_t *from = (const uint8_t *)m->output + at;
 	struct quick_bytes early = {};
 
+	early.post = agent_model_post_load(&g->state->post, threadIdx.x == 0,
+					   threadIdx.x == GPU_BLOCK - 1);
 	early.part[0] = read_16(from, wanted && at < length);
 	if (length > QUICK_REPLY_STEP) {
 #pragma unroll
@@ -298,24 +326,49 @@ static __device__ struct quick_bytes quick_read_reply(const struct gpu_loop *g)
 	return early;
 }
 
-/* Block 0: write the bytes of a prebuilt reply and its header, and ring. */
-static __device__ void quick_send(struct block0 *b, struct turn *t, const struct quick_bytes &early,
-				  uint64_t done_ns)
+/*
+ * Block 0, at the beginning of its kernel: send the reply that the turn before has left, unless the
+ * model has sent it. It needs <early> alone; what the turn needs beyond that may still be on its way.
+ */
+static __device__ void quick_send(const struct gpu_loop *g, const struct quick_bytes &early)
 {
-	uint8_t *to = (uint8_t *)(t->header + 1);
+	struct agent_model_post p = early.post;
 	uint32_t at = threadIdx.x * 16;
+	uint8_t *to = (uint8_t *)p.header + sizeof(struct ring_reply);
 
+	if (p.armed != AGENT_POST_ARMED)
+		return;
 #pragma unroll
 	for (uint32_t i = 0; i < QUICK_REPLY_LOADS; i++, at += QUICK_REPLY_STEP)
-		if (at < t->bytes)
-			store_some(to + at, early.part[i], t->bytes - at);
+		if (at < p.bytes)
+			store_some(to + at, early.part[i], p.bytes - at);
 	/* The last thread seldom has other bytes to write. */
-	if (threadIdx.x == GPU_BLOCK - 1)
-		write_header(t->header, &t->request[0], t->reply_bytes, b->carried.unread,
-			     t->start_ns, done_ns);
+	if (threadIdx.x == GPU_BLOCK - 1) {
+		/* A stage has looked at the rings since. */
+		if (g->staged != NULL)
+			p.sizes = reply_sizes((uint32_t)p.sizes,
+					      g->state->carried.unread + g->state->n_staged, 0);
+		agent_model_post_header(p);
+	}
 	__syncthreads();
-	if (threadIdx.x == 0)
-		quick_post(b, &b->links[t->request[0].link], t->start_ns, done_ns);
+	if (threadIdx.x == 0) {
+		agent_model_post_ring(p);
+		g->state->post.armed = AGENT_POST_SENT;
+	}
+}
+
+/* Block 0: count the prebuilt reply, which is sent. */
+static __device__ void quick_sent(const struct gpu_loop *g, struct block0 *b, const struct turn *t,
+				  uint64_t done_ns)
+{
+	struct agent_link *link = &b->links[t->request[0].link];
+
+	if (threadIdx.x == 0) {
+		link->queue.producer = (uint16_t)(link->queue.producer + 1);
+		link->built = 0;
+		count_batch(&b->carried.stats, 1, done_ns - t->start_ns);
+		g->state->post.armed = AGENT_POST_NONE;
+	}
 	__syncthreads();
 }
 

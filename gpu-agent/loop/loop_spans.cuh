@@ -177,6 +177,29 @@ static __device__ void copy_spans(struct spans *s, uint32_t n, struct span mine,
 	copy_shares<1>(s, n, mine, block, blocks);
 }
 
+/*
+ * A row that is copied by all blocks but block 0, which has other things to do: where the thread's
+ * first unit lies. Threads take units of 16 bytes in turn, so that a warp copies a piece.
+ */
+static __device__ uint32_t row_unit()
+{
+	return ((blockIdx.x - 1) * GPU_BLOCK + threadIdx.x) * 16;
+}
+
+/* Copy the thread's share of a row from an aligned address; <first> is its first unit, loaded
+ * already. */
+static __device__ void copy_row(uint8_t *to, const uint8_t *from, uint32_t length,
+				struct bytes16 first)
+{
+	uint32_t at = row_unit(), step = (gridDim.x - 1) * GPU_BLOCK * 16;
+
+	if (at < length)
+		store_some(to + at, first, length - at);
+#pragma unroll 1
+	for (at += step; at < length; at += step)
+		store_some(to + at, read_16(from + at), length - at);
+}
+
 static __device__ void copy_deep(struct spans *s, uint32_t n, struct span mine, uint32_t block,
 				 uint32_t blocks)
 {

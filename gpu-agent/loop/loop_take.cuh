@@ -8,12 +8,16 @@
 #ifndef AGENT_LOOP_TAKE_CUH
 #define AGENT_LOOP_TAKE_CUH
 
-#include "loop/loop_device.cuh"
+#include "loop/loop_helpers.cuh"
 
 /* Descriptors that a warp reads side by side. */
 #define DESCRIPTORS_PER_POLL (WARP / QUARTERS)
 /* Bytes from which gathering in place saves more than confirming first costs. */
 #define IN_PLACE_MIN (64u << 10)
+/* Where so many bytes of a request cross the bus both ways at once, fewer blocks are faster: writes
+ * wait behind the reads that are on their way. */
+#define BOTH_WAYS_MIN    (512u << 10)
+#define BOTH_WAYS_BLOCKS 33u
 /* Groups of descriptors that are read together under load. */
 #define WINDOWS (WARP / DESCRIPTORS_PER_POLL)
 
@@ -23,8 +27,12 @@
  * ahead need not be looked at one by one. */
 #define CHOICE_NS 100000
 
-/* A look at rings in the GPU's memory needs no trip across the bus. The host's words beside it (stop,
- * the next completion) would: they are read this often. */
+/* When the rings have been empty for so long, the host's words (stop, the next completion) are read
+ * less often: the last of several loads to come back comes later than one alone, and a request that
+ * comes alone waits for the look. */
+#define CALM_NS 4000
+/* How often those words are read then; and always where rings are the GPU's own, as a look at these
+ * makes no other trip across the bus. */
 #define ASK_HOST_NS 8000
 
 /* Lanes that read a mark: the last of each descriptor's four. */
@@ -106,20 +114,24 @@ struct before_look {
 	uint64_t last_poll;
 	bool first;       /* no request was announced */
 	bool short_ahead; /* turn.short_ahead */
+	bool may_ahead;   /* helpers may copy ahead */
+	uint32_t ahead;   /* the number that tells them so */
+	const uint8_t *payloads; /* of the link */
 };
 
 /*
  * Warp 0: announce the first request of a batch as soon as lane <lead> sees its mark, so that
- * others fetch it while it is taken. Half of the descriptor may still be old: what they read must
- * at least lie within the payload region. <half> gets what was read. Returns, on lane <lead>,
- * whether slot, length and payload fit.
+ * others fetch it while it is taken: the other warps, or, if it is large, the helpers. Half of the
+ * descriptor may still be old: what they read must at least lie within the payload region. <half>
+ * gets what was read. Returns, on lane <lead>, whether slot, length and payload fit.
  */
 static __device__ bool announce_first(const struct gpu_loop *g, const struct before_look *before,
 				      uint32_t link_number, struct turn *t, struct bytes16 seen,
 				      uint32_t lead, struct bytes16 half[2])
 {
 	uint32_t from = lead & ~(QUARTERS - 1), slot, length, payload;
-	bool fits, free;
+	struct gpu_published told;
+	bool fits, free, ahead;
 
 	half[0].low = __shfl_sync(ALL_LANES, seen.low, from);
 	half[1].low = __shfl_sync(ALL_LANES, seen.low, from + 1);
@@ -134,6 +146,11 @@ static __device__ bool announce_first(const struct gpu_loop *g, const struct bef
 	/* While helpers still read the replies of the batch before, nothing may be fetched to where
 	 * these may lie. */
 	free = !before->short_ahead || may_post(t);
+	ahead = before->may_ahead & fits & free & (length > QUICK_MAX);
+	told = {before->ahead, length, before->payloads + (uint64_t)payload * RING_ALIGNMENT};
+	/* Relaxed: what helpers read is what the NIC has written, and they acquire. */
+	if (threadIdx.x == lead && ahead)
+		relaxed_gpu(&g->state->published, told);
 	__syncwarp(); /* all lanes have read first.announced */
 	if (threadIdx.x == lead)
 		t->first = (struct first_seen){
@@ -146,6 +163,11 @@ static __device__ bool announce_first(const struct gpu_loop *g, const struct bef
 			.half = {half[0], half[1]},
 		};
 	meet_ahead(t, before->short_ahead);
+	if (threadIdx.x == lead && ahead) {
+		t->may_start_ahead = false;
+		t->ahead = t->first;
+		t->published = told;
+	}
 	return fits;
 }
 
@@ -214,8 +236,9 @@ static __device__ uint32_t poll_more(const struct poll_lane *p, uint32_t there)
 	return __any_sync(ALL_LANES, p->has_link && (there & marks) == marks) ? POLL_MORE : 0;
 }
 
-static __device__ struct before_look before_look(const struct block0 *b, const struct turn *t,
-						 const struct poll_lane *p, bool may_wait)
+static __device__ struct before_look before_look(const struct gpu_loop *g, const struct block0 *b,
+						 const struct turn *t, const struct poll_lane *p,
+						 bool may_wait)
 {
 	const struct agent_link *link = p->link;
 	bool reads = p->part == QUARTERS - 1 && p->has_link && p->offset < link->slot_count;
@@ -229,6 +252,9 @@ static __device__ struct before_look before_look(const struct block0 *b, const s
 		.last_poll = b->carried.last_poll,
 		.first = may_wait && !t->first.announced,
 		.short_ahead = t->short_ahead,
+		.may_ahead = may_wait && may_start_ahead(g, t),
+		.ahead = publication(t, PUBLISH_AHEAD, PUBLISH_HAS_AHEAD),
+		.payloads = link->payloads,
 	};
 }
 
@@ -372,7 +398,7 @@ static __device__ uint32_t poll_descriptors(const struct gpu_loop *g, struct blo
 					    bool asks_host)
 {
 	struct poll_lane p = poll_lane_of(g, b, base, shift);
-	struct before_look before = before_look(b, t, &p, may_wait);
+	struct before_look before = before_look(g, b, t, &p, may_wait);
 	uint32_t there, lead, takers;
 	struct look at = {.now = now};
 	struct gpu_request r = {};
@@ -615,8 +641,8 @@ static __device__ bool poll_until_batch(const struct gpu_loop *g, struct block0 
 {
 	uint32_t shift = poll_shift(g), stop = 0, missed = 0, left = 0, result, first = t->n;
 	uint64_t last_poll = b->carried.last_poll, next_ask = b->carried.next_ask, now = 0;
-	bool always_asks = !b->links[0].memory_on_gpu, asks_host, more, seen_empty = false,
-	     done = false;
+	uint64_t empty_at = 0; /* the rings have been empty since; 0: they were not seen so */
+	bool on_gpu = b->links[0].memory_on_gpu, calm, asks_host, more, done = false;
 
 	if (__any_sync(ALL_LANES, b->carried.wide != 0)) {
 		done = look_wide(g, b, t, shift, may_wait);
@@ -637,7 +663,8 @@ static __device__ bool poll_until_batch(const struct gpu_loop *g, struct block0 
 		if (may_wait && now >= b->carried.next_heartbeat && may_post(t))
 			post_heartbeats(g, b, t, now);
 		/* A stage, which may not wait, leaves the question to the turn: it ignores stops. */
-		asks_host = always_asks || (may_wait && now >= next_ask);
+		calm = empty_at != 0 && now - empty_at >= CALM_NS;
+		asks_host = (!on_gpu && !calm) || (may_wait && now >= next_ask);
 		next_ask = asks_host ? now + ASK_HOST_NS : next_ask;
 		missed = left = 0;
 		for (uint32_t base = 0; base < g->n_links; base += DESCRIPTORS_PER_POLL >> shift) {
@@ -657,11 +684,11 @@ static __device__ bool poll_until_batch(const struct gpu_loop *g, struct block0 
 		if (t->n == g->max_batch)
 			break;
 		if (t->n == 0) {
-			if (!seen_empty && may_post(t)) {
+			if (empty_at == 0 && may_post(t)) {
 				publish_stats(g, b);
 				if (threadIdx.x == 0)
 					b->carried.unread = 0;
-				seen_empty = true;
+				empty_at = now;
 			}
 			last_poll = now;
 			if (!may_wait)

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "models/echo_cuda.h"
+#include "models/model_post.h"
 
 static __device__ uint64_t echo_globaltimer_ns()
 {
@@ -35,16 +36,14 @@ static __global__ void echo_copy(struct agent_model_gpu gpu)
 		to[i] = from[i];
 }
 
-/* Copies where requests and replies lie. Of a reply's last unit only its own bytes are written. */
+/* Copies where requests and replies lie, and sends a reply alone. Of a reply's last unit only its own
+ * bytes are written. */
 static __global__ void echo_copy_in_place(struct agent_model_gpu gpu)
 {
-	uint32_t row = blockIdx.y;
-
-	if (row >= *gpu.rows)
-		return;
+	struct agent_model_post post = agent_model_post_read(gpu);
+	uint32_t row = blockIdx.y, length = row < *gpu.rows ? gpu.lengths[row] : 0;
 	const uint4 *from = (const uint4 *)gpu.requests[row];
 	uint4 *to = (uint4 *)gpu.replies[row];
-	uint32_t length = gpu.lengths[row];
 
 	for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i * 16 < length;
 	     i += gridDim.x * blockDim.x) {
@@ -56,13 +55,16 @@ static __global__ void echo_copy_in_place(struct agent_model_gpu gpu)
 			for (uint32_t b = 0; b < length % 16; b++)
 				((uint8_t *)&to[i])[b] = ((const uint8_t *)&unit)[b];
 	}
+	agent_model_post_send(gpu, post);
 }
 
 extern "C" int echo_cuda_copy(const struct agent_model_gpu *gpu, char *error, size_t size)
 {
 	uint32_t blocks = gpu->input_stride / 4096 + 1;
+	/* Where bytes cross the bus both ways, fewer blocks are faster with many of them. */
+	uint32_t most = gpu->in_place && gpu->input_stride >= 512 << 10 ? 32 : 64;
 
-	dim3 grid(blocks < 64 ? blocks : 64, gpu->max_batch);
+	dim3 grid(blocks < most ? blocks : most, gpu->max_batch);
 
 	(gpu->in_place ? echo_copy_in_place
 		       : echo_copy)<<<grid, 256, 0, (cudaStream_t)gpu->stream>>>(*gpu);

@@ -17,9 +17,9 @@
 #include <stdint.h>
 
 /* Plug-ins of ABI 2, which has no describe(), of ABI 3, which has no step(), and of ABI 4, whose
- * step() runs on CPUs only and which cannot work in place, and of ABI 5, whose batches have one
- * size, are loaded, too. */
-#define AGENT_MODEL_ABI    6
+ * step() runs on CPUs only and which cannot work in place, of ABI 5, whose batches have one size,
+ * and of ABI 6, which cannot send a reply themselves, are loaded, too. */
+#define AGENT_MODEL_ABI    7
 #define AGENT_MODEL_SYMBOL "agent_model"
 
 #define AGENT_MODEL_BUCKETS_MAX 7 /* sizes of batches below max_batch: 1, 2, 4 ... 64 */
@@ -126,6 +126,9 @@ struct agent_model_gpu {
 	const void *const *requests;
 	void *const *replies;
 	uint32_t in_place; /* 0 or 1 */
+	/* The loop's, for a model in place that sends the reply to a request that came alone:
+	 * model_post.h. NULL: nothing is sent. */
+	struct agent_model_post *post;
 };
 
 #define AGENT_MODEL_TENSORS_MAX 16

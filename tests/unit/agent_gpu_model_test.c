@@ -57,10 +57,13 @@ Test(agent_gpu_model, the_loops_own_words_cannot_be_replaced)
 	left.row_states = &words[5];
 	cr_expect_eq(check(&in_pieces, 1), -EINVAL);
 	cr_expect_str_eq(why,
-			 "rows, lengths, row_states, requests and replies are the loop's; they "
-			 "cannot be replaced");
+			 "rows, lengths, row_states, requests, replies and post are the loop's; "
+			 "they cannot be replaced");
 	left.row_states = NULL;
 	cr_expect_eq(check(&in_pieces, 1), -EINVAL);
+	give(&whole);
+	left.post = (struct agent_model_post *)words;
+	cr_expect_eq(check(&whole, 1), -EINVAL);
 }
 
 Test(agent_gpu_model, pieces_need_words_of_rows_and_work)

@@ -102,10 +102,10 @@ Test(model_load, a_plug_in_of_abi_2_is_loaded_and_undescribed)
 Test(model_load, other_abis_are_refused_by_number)
 {
 	cr_assert_eq(load(PLUGIN_ABI1), -EINVAL);
-	cr_expect_not_null(strstr(error, "has ABI 1, this agent takes 2 to 6; build it against"),
+	cr_expect_not_null(strstr(error, "has ABI 1, this agent takes 2 to 7; build it against"),
 			   "%s", error);
-	cr_assert_eq(load(PLUGIN_ABI7), -EINVAL);
-	cr_expect_not_null(strstr(error, "has ABI 7, this agent takes 2 to 6"), "%s", error);
+	cr_assert_eq(load(PLUGIN_ABI8), -EINVAL);
+	cr_expect_not_null(strstr(error, "has ABI 8, this agent takes 2 to 7"), "%s", error);
 }
 
 static void no_step(void *state, struct agent_model_turn *turns, uint32_t n)

@@ -276,21 +276,21 @@ MLX5_FN uint16_t mlx5_bell_counter(uint64_t value)
 	return (uint16_t)(mlx5_be32((uint32_t)value) >> 8);
 }
 
+/* The doorbell's value when <producer> WQEs are built. */
+MLX5_FN uint64_t mlx5_bell(const struct mlx5_queue *q, uint16_t producer)
+{
+	return mlx5_words(mlx5_be32((uint32_t)producer << 8), mlx5_be32(q->qpn << 8));
+}
+
 /* Hand the next <n> WQEs to the NIC with one doorbell. One thread calls it. */
 MLX5_FN void mlx5_ring(struct mlx5_queue *q, uint32_t n)
 {
-	uint32_t words[2];
-	uint64_t value;
-
 	q->producer = (uint16_t)(q->producer + n);
 	mlx5_wqes_before_record();
 	q->record[1] = mlx5_be32(q->producer);
 	if (!q->bell_counts)
 		mlx5_record_before_doorbell();
-	words[0] = mlx5_be32((uint32_t)q->producer << 8);
-	words[1] = mlx5_be32(q->qpn << 8);
-	memcpy(&value, words, sizeof(value));
-	mlx5_doorbell_store(q->doorbell, value);
+	mlx5_doorbell_store(q->doorbell, mlx5_bell(q, q->producer));
 }
 
 /* True when <tail>, the last word of the next CQE, says that the CQE is new. */
