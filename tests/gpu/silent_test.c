@@ -88,6 +88,7 @@ static bool serves_all(struct rig *rig, const struct way *w, uint32_t link)
  * have: it is their load balancer's business to ask for more than that. Returns how many came. */
 static uint32_t fill_queue(struct rig *rig, const struct way *w, uint32_t mute)
 {
+	uint64_t beats = rig->link[mute].heartbeats, begin = clock_now_ns();
 	uint32_t replies = 0;
 	struct rig_reply r;
 
@@ -98,7 +99,11 @@ static uint32_t fill_queue(struct rig *rig, const struct way *w, uint32_t mute)
 
 		for (uint32_t i = 0; i < w->slots; i++)
 			ask(rig, mute, i, w->length, i);
-		while (n < w->slots && clock_now_ns() < end)
+		/* Half of the queue was free, so as many come, however busy the machine is. */
+		while (n < w->slots &&
+		       (clock_now_ns() < end ||
+			(replies + n + rig->link[mute].heartbeats - beats < w->wqes / 2 &&
+			 clock_now_ns() < begin + PATIENCE)))
 			n += rig_reply(rig, mute, &r);
 		replies += n;
 		if (n < w->slots) /* they lie in the ring, which is full */
@@ -143,6 +148,65 @@ static void goes_on_beside_a_silent_peer(struct rig *rig)
 				"%s: %u of %u replies after the silence", w->name, replies, asked);
 		for (uint32_t l = 0; l < 3; l++)
 			REQUIRE(serves_all(rig, w, l), "%s: link %u does not go on", w->name, l);
+		rig_stop(rig);
+	}
+}
+
+/* Links 1 and 2 ask again for what they were answered. Returns how many replies came; UINT32_MAX:
+ * one with other bytes. */
+static uint32_t keep_busy(struct rig *rig, const struct way *w)
+{
+	struct rig_reply r;
+	uint32_t n = 0;
+
+	for (uint32_t l = 1; l < 3; l++)
+		for (uint32_t i = 0; i < w->slots && rig_reply(rig, l, &r); i++, n++) {
+			if (!is_echo(&r, w->length))
+				return UINT32_MAX;
+			ask(rig, l, r.slot, w->length, r.slot);
+		}
+	return n;
+}
+
+/* Two links always have requests, so that no look finds all rings empty, and there are no
+ * heartbeats. They share batches, and go on beside the silence, and its end is noticed all the
+ * same. */
+static void notices_the_end_of_a_silence(struct rig *rig)
+{
+	for (size_t k = 0; k < WAYS; k++) {
+		const struct way *w = &ways[k];
+		uint32_t replies, asked, served = 0, n;
+		struct rig_reply r;
+		uint64_t end;
+
+		if (!begin_way(rig, w, 3, 0))
+			return;
+		REQUIRE(serves_all(rig, w, 0), "%s: does not begin", w->name);
+		replies = fill_queue(rig, w, 0);
+		asked = (uint32_t)(rig->link[0].position - w->slots);
+		for (uint32_t i = 0; i < 2 * w->slots; i++)
+			ask(rig, 1 + i % 2, i / 2, w->length, i / 2);
+		end = clock_now_ns() + PATIENCE;
+		for (; served < 20 * w->slots; served += n) {
+			n = keep_busy(rig, w);
+			REQUIRE(n != UINT32_MAX, "%s: other bytes", w->name);
+			REQUIRE(clock_now_ns() < end, "%s: the others wait", w->name);
+		}
+		for (; rig_reply(rig, 0, &r); replies++)
+			;
+		REQUIRE(replies < asked, "%s: it was not silent", w->name);
+		rig_mute(rig, 0, false);
+		for (served = 0; !rig_reply(rig, 0, &r); served += n) {
+			n = keep_busy(rig, w);
+			REQUIRE(n != UINT32_MAX, "%s: other bytes", w->name);
+			REQUIRE(clock_now_ns() < end && served < 50 * w->slots,
+				"%s: %u replies of others since the silence", w->name, served);
+		}
+		for (replies++; replies < asked; replies += rig_reply(rig, 0, &r)) {
+			REQUIRE(keep_busy(rig, w) != UINT32_MAX, "%s: other bytes", w->name);
+			REQUIRE(clock_now_ns() < end, "%s: %u of %u replies", w->name, replies,
+				asked);
+		}
 		rig_stop(rig);
 	}
 }
@@ -305,6 +369,7 @@ static void a_flood_waits_its_turn(struct rig *rig)
 
 static const struct loop_test tests[] = {
 	LOOP_TEST(goes_on_beside_a_silent_peer),
+	LOOP_TEST(notices_the_end_of_a_silence),
 	LOOP_TEST(gives_up_a_silent_peer_with_its_queue_pair),
 	LOOP_TEST(serves_a_slow_peer),
 	LOOP_TEST(a_flood_waits_its_turn),

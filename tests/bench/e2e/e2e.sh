@@ -28,6 +28,8 @@
 #   --fault KIND        kill, halt, or trap (the model traps, by --agent-args): in the middle of the run one of
 #                       several workers fails. Then the run fails unless no request was lost (what that worker had
 #                       gets notices), the others went on, and it came back and serves
+#   --leave idle|batch  no figures: the load balancer is killed, with a request in the worker's hands or none, and the
+#                       agent told to end; the run fails unless it does within 1 s, or of its batch's end (it takes 2 s)
 #   --stats             print the load balancer's counters, too
 #   --keep-logs DIR     copy configuration and logs there
 #
@@ -52,7 +54,7 @@ fi
 
 vip=10.200.0.100 port=8500
 size=1024 window=1 model=echo form_only=no idle='' fabric_mtu=4200 huge=yes
-stats=no fault='' timeout_ms=10000 lcores=1 threads='' workers=1 gpus='' lb_cpu='' client_cpu='' agent_cpus='' agent_text='' keep_logs='' machine='' commit=''
+stats=no fault='' leave='' timeout_ms=10000 lcores=1 threads='' workers=1 gpus='' lb_cpu='' client_cpu='' agent_cpus='' agent_text='' keep_logs='' machine='' commit=''
 lease_ms=5000 client_args=() agent_args=() pids=() dir=''
 
 usage() {
@@ -76,6 +78,7 @@ while [ $# -gt 0 ]; do
         --size) size=$2 client_args+=("$1" "$2") ;;
         --requests | --runs | --flows | --timeout-ms | --json) client_args+=("$1" "$2") ;;
         --fault) fault=$2 timeout_ms=500 ;;
+        --leave) leave=$2 ;;
         --lcores) lcores=$2 ;;
         --threads) threads=$2 ;;
         --workers) workers=$2 ;;
@@ -388,6 +391,32 @@ check_fault() {
     has_served "$victim" 1000 || die "$victim is back and does not serve"
 }
 
+# --- the load balancer is killed --------------------------------------------------------------------
+
+# Ends the agent without a load balancer, and says how long that took.
+leave_alone() {
+    local least_ms=0 most_ms=1000 log="nothing is in hand" began_ms took_ms status=0
+    if [ "$leave" = batch ]; then
+        least_ms=1000 most_ms=3000 log="ran requests=1 "
+        run_client >"$dir/client.log" 2>&1 &
+        wait_for 60 "a request on the worker" "$agent_pid" has_served e2e 0
+    fi
+    kill -KILL "$lb_pid"
+    began_ms=${EPOCHREALTIME/[.,]/}
+    kill -TERM "$agent_pid"
+    wait "$lb_pid" 2>/dev/null || true
+    while is_running "$agent_pid" && ((${EPOCHREALTIME/[.,]/} - began_ms < 10000000)); do
+        sleep 0.005
+    done
+    took_ms=$(((${EPOCHREALTIME/[.,]/} - began_ms) / 1000))
+    ! is_running "$agent_pid" || die "the agent has not ended after $took_ms ms"
+    wait "$agent_pid" || status=$?
+    echo "leave $leave: the agent ended after $took_ms ms, exit status $status"
+    grep -E "nothing is in hand|ran requests=" "$dir/agent.log" || true
+    [ $status -eq 0 ] && ((took_ms >= least_ms && took_ms < most_ms)) && grep -q "$log" "$dir/agent.log" ||
+        die "that is not as it must be"
+}
+
 # What is asked for, as arguments of all.
 arrange() {
     local pages
@@ -426,6 +455,7 @@ arrange() {
         huge=no
     fi
     [ $huge = yes ] || { client_args+=(--no-huge) && agent_args+=(--no-hugepages); }
+    [ "$leave" != batch ] || agent_args+=(--model-args "max_request=$longest,kernel=1,delay_us=2000000" --max-run-ms 4000)
     # As a shell would split it, but nothing in it is run.
     [ -z "$agent_text" ] || mapfile -t -O ${#agent_args[@]} agent_args < <(xargs -n 1 <<<"$agent_text")
 }
@@ -450,6 +480,14 @@ choose_cpus
 arrange
 start_lb
 start_agent
+case $leave in
+'') ;;
+idle | batch)
+    leave_alone
+    exit 0
+    ;;
+*) usage 2 >&2 ;;
+esac
 case $fault in '' | trap) ;; kill | halt) cause_fault & ;; *) usage 2 >&2 ;; esac
 status=0
 before=$(agent_cpu) || before=''
