@@ -76,7 +76,7 @@ struct gpu_shared {
 /* State of the loop that block 0 copies into its shared memory, and stores when its kernel ends. */
 struct gpu_carried {
 	struct agent_loop_stats stats;
-	uint32_t first_link; /* number of the link that is polled first; the next one each time */
+	uint32_t first_link; /* number of the link that is polled first: behind the last served */
 	uint32_t unread; /* requests known to wait in the rings since the last batch was taken */
 	uint64_t next_heartbeat, last_poll;
 	uint64_t next_ask; /* when the poll reads the host's words again, if rings are not the

@@ -241,6 +241,7 @@ struct turn : gpu_batch {
 	/* The other warps build and ring for the batch before, while the first one polls
 	 * (post_behind()); until then nothing else may be posted. */
 	bool posts_behind;
+	bool unposted;    /* the first warp has not seen yet that it is over (sees_posted()) */
 	bool short_ahead; /* in the same turns, the first barrier AHEAD is without the last warp */
 	uint32_t announced_late; /* for which this is set instead */
 	struct replies replies;
@@ -256,6 +257,7 @@ struct block0 {
 	struct agent_link links[AGENT_LINKS_MAX];
 	bool open[AGENT_LINKS_MAX];       /* WQEs were built for it: ring its doorbell */
 	uint32_t behind[AGENT_LINKS_MAX]; /* as many, if they are posted behind the poll */
+	uint32_t spare[AGENT_LINKS_MAX];  /* spare_wqes() when that began */
 };
 
 /* Consume the next completion, whose last word is <tail>, if it is new. */
@@ -294,7 +296,7 @@ static __device__ struct completion load_completion(const struct agent_link *lin
 	};
 }
 
-/* Consume it, unless another warp has done so meanwhile (await_room()). */
+/* Consume it, unless that was done meanwhile. */
 static __device__ void take_loaded(struct block0 *b, struct agent_link *link,
 				   const struct completion *c)
 {
@@ -302,17 +304,26 @@ static __device__ void take_loaded(struct block0 *b, struct agent_link *link,
 		take_completion(b, link, c->tail);
 }
 
-/* Wait until the queue has room for link->built WQEs. Ends with false when the link is dead or the
- * loop is to stop. It does end: the queue pair of a peer that does not acknowledge fails. */
-static __device__ bool await_room(const struct gpu_loop *g, struct block0 *b,
-				  struct agent_link *link)
+/*
+ * WQEs that no request needs which was taken. A peer that does not acknowledge leaves none: then its
+ * requests stay in its ring, and its heartbeats are left out, until it does or its queue pair fails.
+ * So no reply ever waits for room, and no link for another one. A dead link has as many as are asked
+ * for: nothing is posted to it. Not while the batch before is posted behind the poll.
+ */
+static __device__ uint32_t spare_wqes(const struct agent_link *link)
 {
-	while (!link->dead && mlx5_room(&link->queue) < link->built) {
-		reap_completion(b, link);
-		if (relaxed_sys(&g->shared->stop))
-			return false;
-	}
-	return !link->dead;
+	uint32_t needed = link->built + link->staged + link->held, room = mlx5_room(&link->queue);
+
+	return link->dead ? UINT32_MAX : room - min(room, needed);
+}
+
+/* Warp 0: spare_wqes() of link <l> at any time. What is posted behind the poll needs no more than it
+ * did when that began; what was taken since, of whatever link, needs some. */
+static __device__ uint32_t spare_now(const struct block0 *b, const struct turn *t, uint32_t l)
+{
+	uint32_t spare = b->spare[l];
+
+	return t->unposted ? spare - min(spare, t->n) : spare_wqes(&b->links[l]);
 }
 
 /* The payload of a request whose descriptor was checked. */
@@ -436,11 +447,12 @@ static __device__ void count_replies(struct agent_loop_stats *stats, uint32_t n,
 	stats->bad += by[RING_BAD];
 }
 
-/* Thread <own> of <threads>: which links have WQEs to build, and room for them. */
+/* Thread <own> of <threads>: which links have WQEs to build. There is room for them: spare_wqes() was
+ * asked before their requests were taken. */
 static __device__ void open_links(const struct gpu_loop *g, struct block0 *b, uint32_t own)
 {
 	if (own < g->n_links)
-		b->open[own] = b->links[own].built > 0 && await_room(g, b, &b->links[own]);
+		b->open[own] = b->links[own].built > 0 && !b->links[own].dead;
 }
 
 /* The same threads, after a barrier: build headers and WQEs, each by a thread of its own. */
@@ -508,14 +520,19 @@ static __device__ void await_helpers(const uint32_t *arrived, uint32_t each)
 		;
 }
 
-/* Thread 0: leave the replies of a batch to post_behind(). A barrier follows. */
-static __device__ void leave_behind(struct turn *t, uint32_t backlog, uint64_t done_ns)
+/* Block 0: leave the replies of a batch to post_behind(). A barrier follows. */
+static __device__ void leave_behind(const struct gpu_loop *g, struct block0 *b, struct turn *t,
+				    uint32_t backlog, uint64_t done_ns)
 {
+	if (threadIdx.x < g->n_links)
+		b->spare[threadIdx.x] = spare_wqes(&b->links[threadIdx.x]);
+	if (threadIdx.x != 0)
+		return;
 	t->replies.n = t->n;
 	t->replies.backlog = backlog;
 	t->replies.start_ns = t->start_ns;
 	t->replies.done_ns = done_ns;
-	t->posts_behind = t->short_ahead = true;
+	t->posts_behind = t->unposted = t->short_ahead = true;
 	t->announced_late = 0;
 }
 
@@ -626,6 +643,19 @@ static __device__ bool may_post(const struct turn *t)
 	return true;
 }
 
+/* Warp 0: as may_post(), between two looks. From then on the queues are the first warp's own. */
+static __device__ bool sees_posted(struct turn *t)
+{
+	if (!t->unposted)
+		return true;
+	if (!may_post(t))
+		return false;
+	if (threadIdx.x == 0)
+		t->unposted = false;
+	__syncwarp();
+	return true;
+}
+
 static __device__ void post_heartbeats(const struct gpu_loop *g, struct block0 *b,
 				       const struct turn *t, uint64_t now)
 {
@@ -637,7 +667,7 @@ static __device__ void post_heartbeats(const struct gpu_loop *g, struct block0 *
 		/* Under full load polling never finds the rings empty, and never reads a
 		 * completion. */
 		reap_completion(b, link);
-		if (link->dead || mlx5_room(&link->queue) == 0)
+		if (link->dead || spare_wqes(link) == 0)
 			continue;
 		write = agent_heartbeat(link, t->n + b->carried.unread);
 		mlx5_wqe_build(&link->queue, 0, &write);

@@ -292,6 +292,29 @@ static __device__ struct mark read_mark(const struct gpu_loop *g, const struct b
 	return m;
 }
 
+/* Block 0, thread l: load the next completion of link l if some link may have no room. It crosses the
+ * bus beside the payload: where a batch is posted behind the poll, and no look finds the rings empty,
+ * the poll takes none. */
+static __device__ struct completion read_completion(const struct gpu_loop *g,
+						    const struct block0 *b, const struct turn *t)
+{
+	uint32_t l = threadIdx.x;
+
+	return load_completion(&b->links[l < g->n_links ? l : 0], t->left_some && l < g->n_links);
+}
+
+/* The same threads: consume it, if it is new. */
+static __device__ void take_read(const struct gpu_loop *g, struct block0 *b,
+				 const struct completion *c)
+{
+	uint32_t l = threadIdx.x;
+
+	if (l >= g->n_links || !mlx5_cqe_new(&b->links[l].queue, c->tail))
+		return;
+	fence_acquire_sys();
+	take_loaded(b, &b->links[l], c);
+}
+
 /* Block 0: count the requests that wait, by the marks that its threads have read. A turn counts at
  * most GPU_BLOCK that were not counted before. */
 static __device__ void count_unread(const struct gpu_loop *g, struct block0 *b, struct turn *t,

@@ -15,7 +15,7 @@
  *                                             helpers, and a model runs
  *                                             taken: anything else
  *   quick     gpu_batch.quick                 prebuilt: reply length known,  gather, and waiting
- *             quick_take(): block 0,          room in the queue              for the helpers
+ *             quick_take(): block 0,          link alive                     for the helpers
  *             thread 0                        taken: its descriptor differs,
  *                                             or it is cancelled
  *                                             (quick_withdraw() clears both)
@@ -87,6 +87,7 @@ static __device__ void wait_and_gather(const struct gpu_loop *g, struct block0 *
 {
 	uint32_t flags;
 	struct bytes16 half;
+	struct completion next;
 	uint64_t cancelled;
 	struct mark mark;
 	bool hit, differs;
@@ -134,9 +135,11 @@ static __device__ void wait_and_gather(const struct gpu_loop *g, struct block0 *
 		g->state->start_ns = t->start_ns = globaltimer_ns();
 	half = read_half(b, t);
 	mark = read_mark(g, b, t);
+	next = read_completion(g, b, t);
 	cancelled = read_cancel(b, t);
 	gather_batch(g, t, b->links);
 	count_unread(g, b, t, mark);
+	take_read(g, b, &next);
 	differs = any_differs(t, half);
 	if (differs)
 		gather_again(g, b, t);
@@ -257,8 +260,7 @@ static __device__ bool scatter_and_post(const struct gpu_loop *g, struct block0 
 	if (!behind || gridDim.x == 1)
 		scatter_replies(g, t, b->links, &length, &status);
 	if (behind) {
-		if (threadIdx.x == 0)
-			leave_behind(t, b->carried.unread, done_ns);
+		leave_behind(g, b, t, b->carried.unread, done_ns);
 		__syncthreads();
 		return true;
 	}
@@ -339,7 +341,7 @@ static __global__ void __launch_bounds__(GPU_BLOCK, 2)
 	if (threadIdx.x == 0) {
 		t.before = before;
 		t.stored = t.holding = false;
-		t.posts_behind = t.short_ahead = false;
+		t.posts_behind = t.unposted = t.short_ahead = false;
 	}
 	keep_batch(&g, &t, &b, words);
 	if (what & GPU_SEND && blockIdx.x == 0 && g.max_batch > 1)
@@ -369,6 +371,8 @@ static __global__ void __launch_bounds__(GPU_BLOCK, 2)
 			count_bucket(&g, &b, &t, done_ns);
 		if (what & GPU_WAIT)
 			wait_and_gather(&g, &b, &t, behind);
+		else if (threadIdx.x == 0) /* as relaunch() forgets the batch */
+			look_behind(&g, &b, &t);
 	}
 	/* A quick reply does not wait for the helpers; but a late report must not count in the next
 	 * graph. */

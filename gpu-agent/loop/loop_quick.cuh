@@ -33,17 +33,16 @@ struct quick_reply {
 	uint32_t length;
 };
 
-/* One thread: build the WQE before the model has run. False when the queue has no room, when the
- * reply is not known yet or is an error (errors are counted elsewhere), or when the block could not
- * copy the reply in one step. */
+/* One thread: build the WQE before the model has run; the queue has room for it. False when the link
+ * is dead, when the reply is not known yet or is an error (errors are counted elsewhere), or when the
+ * block could not copy the reply in one step. */
 static __device__ bool quick_build(const struct gpu_loop *g, struct agent_link *link,
 				   const struct gpu_request *r, struct quick_reply *reply)
 {
-	bool full = mlx5_room(&link->queue) < link->built;
 	uint8_t status;
 
 	reply->header = reply_header_at(link, r->slot);
-	if (!g->reply_known | link->dead | full)
+	if (!g->reply_known | link->dead)
 		return false;
 	reply->length = reply_length(g, r, &status);
 	if (status != RING_OK ||

@@ -18,14 +18,14 @@ static __device__ void await_stage(const struct gpu_loop *g, const struct turn *
 	await_steps(&g->state->stage_arrived, ARRIVE_STAGED * t->before + arrival);
 }
 
-/* Warp 0: take what is there, without waiting. WQEs of the running batch are put aside meanwhile.
- */
+/* Warp 0: take what is there, without waiting. WQEs of the running batch are put aside meanwhile, to
+ * where they count as needed. */
 static __device__ void take_staged(const struct gpu_loop *g, struct block0 *b, struct turn *t)
 {
-	uint32_t lane = threadIdx.x, running[AGENT_LINKS_MAX / WARP];
+	uint32_t lane = threadIdx.x, running;
 
-	for (uint32_t l = lane, i = 0; l < g->n_links; l += WARP, i++) {
-		running[i] = b->links[l].built;
+	for (uint32_t l = lane; l < g->n_links; l += WARP) {
+		b->links[l].staged = b->links[l].built;
 		b->links[l].built = 0;
 	}
 	if (lane == 0) {
@@ -36,9 +36,10 @@ static __device__ void take_staged(const struct gpu_loop *g, struct block0 *b, s
 	__syncwarp();
 	poll_until_batch(g, b, t, false);
 	__syncwarp();
-	for (uint32_t l = lane, i = 0; l < g->n_links; l += WARP, i++) {
+	for (uint32_t l = lane; l < g->n_links; l += WARP) {
+		running = b->links[l].staged;
 		b->links[l].staged = b->links[l].built;
-		b->links[l].built = running[i];
+		b->links[l].built = running;
 	}
 	for (uint32_t i = lane; i < t->n; i += WARP)
 		t->request[i].stage = t->request[i].status == RING_OK ? i + 1 : 0;
@@ -153,11 +154,13 @@ static __global__ void __launch_bounds__(GPU_BLOCK)
 
 	if (threadIdx.x == 0) {
 		t.before = before;
-		t.posts_behind = t.short_ahead = false;
+		t.posts_behind = t.unposted = t.short_ahead = false;
 	}
 	if (blockIdx.x == 0)
 		read_batch(&g, &t, &b);
 	__syncthreads();
+	if (blockIdx.x == 0 && threadIdx.x == 0)
+		look_behind(&g, &b, &t);
 	send_held(&g, &b, &t);
 	if (g.state->batch.stopped) {
 		if (blockIdx.x == 0)

@@ -105,8 +105,8 @@ static __device__ void steps_poll(const struct gpu_loop *g, struct block0 *b, st
 	x->stop = stop;
 	t->left_some = missed != 0;
 	b->carried.unread = unread_left(b->carried.unread, t->n - first, missed, left);
-	b->carried.first_link =
-		b->carried.first_link + 1 < g->n_links ? b->carried.first_link + 1 : 0;
+	if (t->n > first)
+		look_behind(g, b, t);
 }
 
 /* Read all completions. Thread l does link l. */
@@ -405,7 +405,7 @@ static __global__ void __launch_bounds__(GPU_BLOCK)
 	if (i < g.max_batch)
 		row = s.row[i];
 	if (i == 0)
-		t.posts_behind = t.short_ahead = false;
+		t.posts_behind = t.unposted = t.short_ahead = false;
 	__syncthreads();
 	if (i == 0 && g.state->batch.rows > 0)
 		b.carried.stats.longest_run_ns =

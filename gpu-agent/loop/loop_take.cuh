@@ -182,7 +182,8 @@ static __device__ void announce_none(struct turn *t)
 
 /* Results of poll_descriptors(): descriptors that it may have left in the rings. */
 #define POLL_MORE  1u /* some link had as many descriptors as were read */
-#define POLL_LEFT  2u /* not all of them fitted into the batch; how many is in the bits above */
+#define POLL_LEFT  2u /* not all of them fitted into the batch, how many is in the bits above; or some
+			 link cannot answer more */
 #define POLL_SHIFT 2
 
 /* POLL_* where marks of <there> are there and <taken> requests were taken. */
@@ -256,6 +257,23 @@ static __device__ struct before_look before_look(const struct gpu_loop *g, const
 		.ahead = publication(t, PUBLISH_AHEAD, PUBLISH_HAS_AHEAD),
 		.payloads = link->payloads,
 	};
+}
+
+/*
+ * While a look crosses the bus: the mark that the lane looks for, or 0 if its link could not answer
+ * the request. <mark> is 0 on lanes that look for none. <lacks> gets POLL_LEFT if some link may have
+ * requests that it cannot answer, else 0.
+ */
+static __device__ uint64_t mark_with_room(const struct block0 *b, const struct turn *t,
+					  const struct poll_lane *p, uint64_t mark, uint32_t *lacks)
+{
+	bool lane_lacks = mark != 0 && p->offset >= spare_now(b, t, p->link_number);
+	/* While others post, <built> is theirs. */
+	bool may_have = lane_lacks &&
+			(t->unposted || p->link->built + p->offset < p->link->slot_count);
+
+	*lacks = (uint32_t)computed(__any_sync(ALL_LANES, may_have) ? POLL_LEFT : 0);
+	return computed(lane_lacks ? 0 : mark);
 }
 
 /* True on the lanes that take the request whose mark they have read. <there>: the lanes whose mark
@@ -399,7 +417,7 @@ static __device__ uint32_t poll_descriptors(const struct gpu_loop *g, struct blo
 {
 	struct poll_lane p = poll_lane_of(g, b, base, shift);
 	struct before_look before = before_look(g, b, t, &p, may_wait);
-	uint32_t there, lead, takers;
+	uint32_t there, lead, takers, lacks;
 	struct look at = {.now = now};
 	struct gpu_request r = {};
 	struct bytes16 seen, half[2];
@@ -413,22 +431,23 @@ static __device__ uint32_t poll_descriptors(const struct gpu_loop *g, struct blo
 	/* Before the fence, at which the warp waits. */
 	at.now_us = computed(now / 1000);
 	at.most_us = computed((now - before.last_poll) / 1000);
+	before.mark = mark_with_room(b, t, &p, before.mark, &lacks);
 	fence_acquire_sys();
 	mine = (before.mark != 0) & (seen.high == before.mark);
 	there = __ballot_sync(ALL_LANES, mine);
-	if (there == 0) {
-		/* The rings are empty: time to take a completion. */
-		if (p.has_link && p.offset == 0 && p.part == 0 &&
-		    !*(const volatile bool *)&t->posts_behind)
+	if (there == 0 || lacks != 0) {
+		/* The rings are empty, or a queue is full: time to take a completion. */
+		if (sees_posted(t) && p.has_link && p.offset == 0 && p.part == 0)
 			take_loaded(b, p.link, &next);
 		__syncwarp();
-		return 0;
+		if (there == 0)
+			return lacks;
 	}
 	lead = __ffs(there) - 1;
 	if (before.first && (there == 1u << lead || g->max_batch == 1) &&
 	    (lead / QUARTERS & ((1u << shift) - 1)) == 0) {
 		if (take_only(g, t, &p, &before, seen, lead, &at))
-			return poll_more(&p, there) | poll_left(there, 1);
+			return poll_more(&p, there) | poll_left(there, 1) | lacks;
 	} else if (before.first) {
 		announce_first(g, &before, p.link_number, t, seen, lead, half);
 	}
@@ -436,7 +455,7 @@ static __device__ uint32_t poll_descriptors(const struct gpu_loop *g, struct blo
 	takers = __ballot_sync(ALL_LANES, mine);
 	good = make_request(g, &p, seen, &at, mine, takers, &r);
 	add_requests(b, t, &p, &r, takers, good);
-	return poll_more(&p, there) | poll_left(there, __popc(takers));
+	return poll_more(&p, there) | poll_left(there, __popc(takers)) | lacks;
 }
 
 /* A lane's link where each lane has one descriptor of WINDOWS groups as poll_lane_of() numbers
@@ -519,11 +538,11 @@ static __device__ uint64_t poll_wide(const struct gpu_loop *g, struct block0 *b,
 {
 	struct poll_lane quarter = poll_lane_of(g, b, base, shift), p;
 	struct bytes16 seen[WINDOWS], half[2];
-	uint32_t there, takers, before, stop, sent_us = 0;
+	uint32_t there, takers, before, stop, lacks, sent_us = 0;
 	struct gpu_request r = {};
 	struct completion next;
 	bool mine, good = false;
-	uint64_t mark;
+	uint64_t mark, wanted;
 
 	stop = relaxed_sys(&g->shared->stop);
 	next = load_completion(quarter.link, true);
@@ -533,18 +552,20 @@ static __device__ uint64_t poll_wide(const struct gpu_loop *g, struct block0 *b,
 			descriptor_at(quarter.link,
 				      quarter.link->position + (w << shift) + quarter.offset),
 			quarter.part);
-	fence_acquire_sys();
 	p = wide_lane_of(g, b, base, shift);
+	mark = p.has_link && p.offset < p.link->slot_count ? p.link->position + p.offset + 1 : 0;
+	wanted = mark_with_room(b, t, &p, mark, &lacks);
+	fence_acquire_sys();
 	mark = own_descriptor(seen, half, &sent_us);
-	mine = p.has_link && p.offset < p.link->slot_count &&
-	       mark == p.link->position + p.offset + 1;
+	mine = (wanted != 0) & (mark == wanted);
 	there = __ballot_sync(ALL_LANES, mine);
 	if (there == 0)
-		return (uint64_t)stop << 32;
+		return (uint64_t)stop << 32 | lacks;
 	if (may_wait && !t->first.announced)
 		announce_none(t);
-	/* The other warps read no completion any more. Under load no look finds the rings empty. */
-	if (may_wait && quarter.has_link && quarter.offset == 0 && quarter.part == 0)
+	/* Under load no look finds the rings empty. */
+	if (may_wait && sees_posted(t) && quarter.has_link && quarter.offset == 0 &&
+	    quarter.part == 0)
 		take_loaded(b, quarter.link, &next);
 	/* Up to the first missing mark, and while the batch has room. */
 	mine = mine && (~there & p.link_lanes & p.lower_lanes) == 0;
@@ -565,7 +586,7 @@ static __device__ uint64_t poll_wide(const struct gpu_loop *g, struct block0 *b,
 	add_requests(b, t, &p, &r, takers, good);
 	mine = p.has_link && (there & p.link_lanes) == p.link_lanes;
 	return (uint64_t)stop << 32 | (__any_sync(ALL_LANES, mine) ? POLL_MORE : 0) |
-	       poll_left(there, __popc(takers));
+	       poll_left(there, __popc(takers)) | lacks;
 }
 
 /* Requests that wait in the rings, as far as the poll knows: it has <taken> of the <unread> known
@@ -613,7 +634,7 @@ static __device__ __noinline__ bool look_wide(const struct gpu_loop *g, struct b
 	do {
 		before = t->n;
 		now = __shfl_sync(ALL_LANES, globaltimer_ns(), 0);
-		if (may_wait && now >= b->carried.next_heartbeat && may_post(t))
+		if (may_wait && now >= b->carried.next_heartbeat && sees_posted(t))
 			post_heartbeats(g, b, t, now);
 		missed = left = 0;
 		for (uint32_t base = 0; base < g->n_links; base += DESCRIPTORS_PER_POLL >> shift) {
@@ -660,7 +681,7 @@ static __device__ bool poll_until_batch(const struct gpu_loop *g, struct block0 
 
 		/* All lanes use the same time. */
 		now = __shfl_sync(ALL_LANES, globaltimer_ns(), 0);
-		if (may_wait && now >= b->carried.next_heartbeat && may_post(t))
+		if (may_wait && now >= b->carried.next_heartbeat && sees_posted(t))
 			post_heartbeats(g, b, t, now);
 		/* A stage, which may not wait, leaves the question to the turn: it ignores stops. */
 		calm = empty_at != 0 && now - empty_at >= CALM_NS;
@@ -684,13 +705,13 @@ static __device__ bool poll_until_batch(const struct gpu_loop *g, struct block0 
 		if (t->n == g->max_batch)
 			break;
 		if (t->n == 0) {
-			if (empty_at == 0 && may_post(t)) {
+			if (empty_at == 0 && sees_posted(t)) {
 				publish_stats(g, b);
-				if (threadIdx.x == 0)
+				if (threadIdx.x == 0 && missed == 0)
 					b->carried.unread = 0;
 				empty_at = now;
 			}
-			last_poll = now;
+			last_poll = missed == 0 ? now : last_poll;
 			if (!may_wait)
 				break;
 		}
@@ -728,19 +749,31 @@ static __device__ void begin_with_staged(const struct gpu_loop *g, struct block0
 	__syncwarp();
 }
 
+/* One thread: looks begin behind the link of the last request of the batch. One that always fills the
+ * batch must not come again before the one behind it. */
+static __device__ void look_behind(const struct gpu_loop *g, struct block0 *b, const struct turn *t)
+{
+	uint32_t next;
+
+	if (t->n == 0)
+		return;
+	next = t->request[t->n - 1].link + 1;
+	b->carried.first_link = next < g->n_links ? next : 0;
+}
+
 /* Warp 0. Returns whether cancel words must be read (poll_until_batch()). */
 static __device__ bool take_batch(const struct gpu_loop *g, struct block0 *b, struct turn *t)
 {
 	bool aged;
 
 	if (threadIdx.x == 0) {
-		b->carried.first_link =
-			b->carried.first_link + 1 < g->n_links ? b->carried.first_link + 1 : 0;
+		look_behind(g, b, t);
 		t->n = 0;
 		t->soonest_us = UINT32_MAX;
 		t->needs_recheck = t->any_crc = t->first.announced = false;
 	}
 	__syncwarp();
+	sees_posted(t);
 	if (t->n_staged > 0) {
 		begin_with_staged(g, b, t);
 		announce_none(t); /* the first request is taken already */

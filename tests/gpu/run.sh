@@ -13,7 +13,7 @@ set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$here/../..
 build=${BUILD:-$root/build}
-programs=(tests/gpu/{loop,steps,buckets,waited,memory,places,post,peer}_test)
+programs=(tests/gpu/{loop,steps,silent,buckets,waited,memory,places,post,peer}_test)
 models=(echo mlp words)
 # The loop: beside a send queue in memory; on a ConnectX's stand-in, rung by the GPU, by the proxy, and with requests and
 # replies in the GPU's memory.
@@ -85,6 +85,7 @@ for loop in "${loops[@]}"; do
     try "$loop" "$at/loop_test" "$loop" "$model_folder" "$weights"
 done
 try pieces "$at/steps_test" cuda "$model_folder"
+try silent "$at/silent_test" cuda "$model_folder"
 try sizes "$at/buckets_test" cuda "$model_folder"
 try deadlines "$at/waited_test" cuda "$model_folder"
 [ $failed -eq 0 ] || exit 1
