@@ -86,7 +86,7 @@ static __device__ uint32_t publication(const struct turn *t, uint32_t what, uint
 }
 
 /* Block 0, one thread: release number <what> with <flags>, and with it all that was written before.
- * What is copied ahead goes with each number, as a helper may have missed the first. */
+ * Each number carries the payload to copy ahead, as a helper may have missed the first number. */
 static __device__ void publish_number(const struct gpu_loop *g, const struct turn *t, uint32_t what,
 				      uint32_t flags)
 {

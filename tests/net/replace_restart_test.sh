@@ -34,12 +34,12 @@ replace_busy() {
     wait_for "w1 to be draining" worker_is w1 draining
 }
 
-# replace_end NAME STATUS TEXT [TEXT]: with one of these, where w1 may have registered with the new load balancer, or not yet
+# replace_end NAME STATUS TEXT TEXT: with one of these, as w1 may have registered with the new load balancer, or not yet
 replace_end() {
     local code=0 said
     wait "$replacing" || code=$?
     said=$(cat "$dir/$1.out")
-    [ "$said" = "${4:-}" ] || expect "$1: text" "$said" = "$3"
+    [ "$said" = "$4" ] || expect "$1: text" "$said" = "$3"
     expect "$1: status" "$code" -eq "$2"
 }
 drained="worker w1: drained" drained_later="worker w1: not registered; drained when it is"

@@ -37,6 +37,8 @@ answers '.e2e_rps_digits > 0 and .accuracy >= 0.95' --model mlp --form-only
 [ "$(nproc)" -lt 2 ] || answers '.threads == 2 and .e2e_rps_1kib > 0' --lcores 2 --workers 2 --window 64
 # one of two workers' processes is killed: nothing is lost, and it comes back
 "$here/e2e.sh" --no-huge --workers 2 --requests 150000 --window 16 --timeout-ms 10000 --fault kill
+# the load balancer is killed, and the agent ends when it is told to
+"$here/e2e.sh" --no-huge --leave idle
 # words with blanks reach the agent whole, and a reply that does not come in time is lost
 if "$here/e2e.sh" --no-huge --requests 20 --timeout-ms 20 --agent-args "--model-args 'delay_us=200000'" \
     >"$out/slow" 2>&1; then
