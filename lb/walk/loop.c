@@ -29,6 +29,8 @@
 #define HOUSEKEEPING_US 1000
 /* Flows checked for expiry per iteration and port: more than the new flows of one burst. */
 #define EXPIRE_BUDGET (2 * LB_BURST)
+/* Packets of a port to clients that leave before requests. */
+#define FEW_REPLIES 4
 
 /* Charge the time since <*since> to a stage. */
 static void loop_charge(struct lcore *lc, enum lb_stage stage, uint64_t *since, unsigned int items)
@@ -174,14 +176,18 @@ static unsigned int loop_flush(struct lcore *lc, unsigned int port, unsigned int
 	return 0;
 }
 
-/* Requests leave before replies: where the kernel takes packets, those of long replies take as long
- * as a request at its worker. */
+/* Requests leave before many replies: where the kernel takes packets, those of long replies take as
+ * long as a request at its worker. But few replies leave before all else: what goes to workers
+ * beside a reply that comes alone is its acknowledgement. */
 static unsigned int loop_transmit(struct lcore *lc)
 {
 	unsigned int sent = 0, carried = 0;
 
 	if (unlikely(lc->carries))
 		handover_carry(lc);
+	for (unsigned int i = 0; i < lc->lb->config.n_ports; i++)
+		if (lc->tx[i].n <= FEW_REPLIES && !lc->lb->config.port[i].fabric)
+			carried += loop_flush(lc, i, &sent);
 	for (unsigned int i = 0; i < lc->lb->config.n_ports; i++)
 		if (lc->lb->config.port[i].fabric)
 			carried += loop_flush(lc, i, &sent);
