@@ -168,8 +168,6 @@ static void loop_walk(struct lcore *lc, unsigned int received, uint64_t *clock)
 /* Returns the packets that were handed to other lcores. */
 static unsigned int loop_flush(struct lcore *lc, unsigned int port, unsigned int *sent)
 {
-	if (lc->tx[port].n == 0)
-		return 0;
 	if (unlikely(lc->queue[port] == LCORE_NO_QUEUE))
 		return handover_transmit(lc, port);
 	*sent += txq_flush(&lc->tx[port]);
@@ -179,20 +177,23 @@ static unsigned int loop_flush(struct lcore *lc, unsigned int port, unsigned int
 /* Requests leave before many replies: where the kernel takes packets, those of long replies take as
  * long as a request at its worker. But few replies leave before all else: what goes to workers
  * beside a reply that comes alone is its acknowledgement. */
+static unsigned int loop_turn_of(const struct lcore *lc, unsigned int port)
+{
+	if (lc->lb->config.port[port].fabric)
+		return 1;
+	return lc->tx[port].n <= FEW_REPLIES ? 0 : 2;
+}
+
 static unsigned int loop_transmit(struct lcore *lc)
 {
 	unsigned int sent = 0, carried = 0;
 
 	if (unlikely(lc->carries))
 		handover_carry(lc);
-	for (unsigned int i = 0; i < lc->lb->config.n_ports; i++)
-		if (lc->tx[i].n <= FEW_REPLIES && !lc->lb->config.port[i].fabric)
-			carried += loop_flush(lc, i, &sent);
-	for (unsigned int i = 0; i < lc->lb->config.n_ports; i++)
-		if (lc->lb->config.port[i].fabric)
-			carried += loop_flush(lc, i, &sent);
-	for (unsigned int i = 0; i < lc->lb->config.n_ports; i++)
-		carried += loop_flush(lc, i, &sent);
+	for (unsigned int turn = 0; turn < 3; turn++)
+		for (unsigned int i = 0; i < lc->lb->config.n_ports; i++)
+			if (lc->tx[i].n > 0 && loop_turn_of(lc, i) == turn)
+				carried += loop_flush(lc, i, &sent);
 	lc->stats.packets_out += sent;
 	return sent + carried;
 }
