@@ -166,7 +166,7 @@ static void measure_superres_floor(struct report *report)
 }
 
 /* The model's work on a request. */
-enum work { NOTHING, ECHO, WORK_IN_PLACE };
+enum work { NOTHING, ECHO, WORK_IN_PLACE, SIZED };
 
 static const struct {
 	const char *name, *arguments;
@@ -174,6 +174,7 @@ static const struct {
 	[NOTHING] = {"nothing", "kernel=0"},
 	[ECHO] = {"echo", "kernel=1"},
 	[WORK_IN_PLACE] = {"in_place", "kernel=1,in_place=1"},
+	[SIZED] = {"sized", "kernel=1,buckets=1"}, /* a graph for each size of batch */
 };
 
 static void report_parts(struct report *report, const char *work, const struct size *size,
@@ -249,6 +250,7 @@ static void measure_shapes(struct report *report, const struct size *size)
 	if (size->bytes <= LONE_MAX) {
 		loop = measure_size(report, size, LOOP, ECHO, LARGE_BATCH);
 		report_add(report, loop / strongest, "of_32_over_strongest_%s", size->name);
+		measure_size(report, size, LOOP, SIZED, LARGE_BATCH);
 	}
 	loop = measure_size(report, size, LOOP, WORK_IN_PLACE, 1);
 	peer = measure_size(report, size, IN_PLACE, WORK_IN_PLACE, 1);
@@ -258,7 +260,7 @@ static void measure_shapes(struct report *report, const struct size *size)
 /* Requests that come alone where a batch may have 32, as an agent has it by default. */
 static void measure_lone(struct report *report, const struct size *size)
 {
-	for (enum work work = NOTHING; work <= WORK_IN_PLACE; work++)
+	for (enum work work = NOTHING; work <= SIZED; work++)
 		measure_size(report, size, LOOP, work, LARGE_BATCH);
 }
 

@@ -20,7 +20,7 @@ import doorbell_agent  # noqa: E402
 import gpu_http  # noqa: E402
 
 GAP_US = 20
-SLOTS = 64
+SLOTS = 128  # four of the largest batches: peers have three in flight
 BATCHES = (8, 32)
 THROUGHPUT_S = 0.5
 TOLERANCE = 1e-3
