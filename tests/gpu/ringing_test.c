@@ -156,6 +156,25 @@ static void the_loop_sends_what_was_compared(struct rig *rig)
 	expect_the_loop(rig, 1);
 }
 
+/* The plug-in echo sends behind all of its kernels, of which one takes its time. */
+static void echo_sends_at_its_end(struct rig *rig)
+{
+	struct rig_reply r;
+	uint64_t begin_ns;
+
+	if (!begin(rig, (struct rig_params){.arguments = "max_request=4096,kernel=1,in_place=1,"
+							 "batch_us=30000",
+					    .max_batch = 1}))
+		return;
+	for (uint32_t i = 0; i < 4; i++) {
+		begin_ns = clock_now_ns();
+		ask(rig, i, 700, NULL);
+		REQUIRE(await(rig, 0, &r) && answers(&r, i, 700), "request %u", i);
+		REQUIRE(clock_now_ns() - begin_ns >= 30000000, "request %u: after %lu us", i,
+			(unsigned long)(clock_now_ns() - begin_ns) / 1000);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	static const struct loop_test tests[] = {
@@ -165,6 +184,7 @@ int main(int argc, char **argv)
 		LOOP_TEST(the_loop_sends_for_a_model_that_does_not),
 		LOOP_TEST(the_loop_sends_batches),
 		LOOP_TEST(the_loop_sends_what_was_compared),
+		LOOP_TEST(echo_sends_at_its_end),
 	};
 
 	if (argc < 3 || strncmp(argv[1], "cuda", 4) != 0) {
