@@ -25,9 +25,6 @@
  * this many turns, or fewer when it would have more than this many nodes of the model. */
 #define TURNS_MAX       64
 #define MODEL_NODES_MAX 4096
-/* Turns of one kernel without a model between them; after these, other work on the GPU gets a
- * chance. */
-#define KERNEL_TURNS 4096
 /* Bytes. A batch as large as this crosses the bus in some 5 us, which is worth staging while the
  * model runs. Batches of one are never staged, because they are for low latency: a graph with a
  * branch runs some microseconds longer. */
@@ -330,7 +327,8 @@ static void record_turns(struct agent_loop *loop, const struct gpu_loop *g, cuda
 	for (unsigned int i = 0; i < turns && !loop->failed; i++) {
 		cuda_check(loop,
 			   gpu_turn(g, blocks, GPU_SEND | GPU_WAIT,
-				    nodes == 0 && blocks == 1 ? KERNEL_TURNS : 1, i, loop->stream),
+				    nodes == 0 && blocks == 1 ? GPU_KERNEL_TURNS : 1, i,
+				    loop->stream),
 			   "cannot record a turn");
 		if (nodes > 0)
 			record_run(loop, g, model, blocks, i);

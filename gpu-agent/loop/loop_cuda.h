@@ -45,6 +45,9 @@
 #define QUICK_MAX         (QUICK_LOADS * QUICK_STEP) /* of the longest request */
 #define QUICK_REPLY_STEP  (GPU_BLOCK * 16)
 #define QUICK_REPLY_MAX   (QUICK_REPLY_LOADS * QUICK_REPLY_STEP) /* of the longest reply */
+/* Turns of one kernel without a model between them, and batches that any kernel answers in its
+ * poll; after these, other work on the GPU gets a chance. */
+#define GPU_KERNEL_TURNS  4096
 #define GPU_NO_ROW        UINT32_MAX
 #define GPU_NO_SLOT       UINT32_MAX
 #define GPU_NO_LINK       UINT32_MAX

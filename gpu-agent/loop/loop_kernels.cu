@@ -333,8 +333,8 @@ static __global__ void __launch_bounds__(GPU_BLOCK, 2)
 	else if (what & GPU_SEND)
 		first = read_row_unit(&g);
 	words = load_batch(&g);
-	/* Batches of one are for low latency: their reply waits for nothing else. */
-	if (what & GPU_SEND && blockIdx.x == 0 && g.max_batch == 1)
+	/* The reply waits for nothing else. */
+	if (what & GPU_SEND && blockIdx.x == 0)
 		quick_send(&g, early);
 	if (threadIdx.x == 0) {
 		t.before = before;
@@ -342,8 +342,6 @@ static __global__ void __launch_bounds__(GPU_BLOCK, 2)
 		t.posts_behind = t.short_ahead = false;
 	}
 	keep_batch(&g, &t, &b, words);
-	if (what & GPU_SEND && blockIdx.x == 0 && g.max_batch > 1)
-		quick_send(&g, early);
 	if (blockIdx.x > 0) {
 		if (what & GPU_SEND && !t.stopped) {
 			if (!t.prebuilt && !scatter_row(&g, &t, first))
@@ -357,7 +355,7 @@ static __global__ void __launch_bounds__(GPU_BLOCK, 2)
 	bool goes_on = !t.stopped;
 
 	if (threadIdx.x == 0) /* only thread 0 reads it */
-		t.answers_left = turns;
+		t.answers_left = GPU_KERNEL_TURNS;
 	for (; turns > 0 && !t.stopped; turns--) {
 		uint64_t done_ns = globaltimer_ns();
 		bool behind = false;

@@ -29,6 +29,8 @@
 #define HOUSEKEEPING_US 1000
 /* Flows checked for expiry per iteration and port: more than the new flows of one burst. */
 #define EXPIRE_BUDGET (2 * LB_BURST)
+/* Packets of a port to clients that leave before requests. */
+#define FEW_REPLIES 4
 
 /* Charge the time since <*since> to a stage. */
 static void loop_charge(struct lcore *lc, enum lb_stage stage, uint64_t *since, unsigned int items)
@@ -166,27 +168,32 @@ static void loop_walk(struct lcore *lc, unsigned int received, uint64_t *clock)
 /* Returns the packets that were handed to other lcores. */
 static unsigned int loop_flush(struct lcore *lc, unsigned int port, unsigned int *sent)
 {
-	if (lc->tx[port].n == 0)
-		return 0;
 	if (unlikely(lc->queue[port] == LCORE_NO_QUEUE))
 		return handover_transmit(lc, port);
 	*sent += txq_flush(&lc->tx[port]);
 	return 0;
 }
 
-/* Requests leave before replies: where the kernel takes packets, those of long replies take as long
- * as a request at its worker. */
+/* Requests leave before many replies: where the kernel takes packets, those of long replies take as
+ * long as a request at its worker. But few replies leave before all else: what goes to workers
+ * beside a reply that comes alone is its acknowledgement. */
+static unsigned int loop_turn_of(const struct lcore *lc, unsigned int port)
+{
+	if (lc->lb->config.port[port].fabric)
+		return 1;
+	return lc->tx[port].n <= FEW_REPLIES ? 0 : 2;
+}
+
 static unsigned int loop_transmit(struct lcore *lc)
 {
 	unsigned int sent = 0, carried = 0;
 
 	if (unlikely(lc->carries))
 		handover_carry(lc);
-	for (unsigned int i = 0; i < lc->lb->config.n_ports; i++)
-		if (lc->lb->config.port[i].fabric)
-			carried += loop_flush(lc, i, &sent);
-	for (unsigned int i = 0; i < lc->lb->config.n_ports; i++)
-		carried += loop_flush(lc, i, &sent);
+	for (unsigned int turn = 0; turn < 3; turn++)
+		for (unsigned int i = 0; i < lc->lb->config.n_ports; i++)
+			if (lc->tx[i].n > 0 && loop_turn_of(lc, i) == turn)
+				carried += loop_flush(lc, i, &sent);
 	lc->stats.packets_out += sent;
 	return sent + carried;
 }

@@ -302,3 +302,69 @@ WALK(counters_of_a_reply)
 	walk_expect_eq(walk_worker_stats(v).replies, 2);
 	walk_destroy(w);
 }
+
+/* The ports in the order in which they sent, from walk_turn() to walk_turn(). */
+struct order {
+	uint16_t port[8];
+	unsigned int n;
+};
+
+static uint16_t note_port(uint16_t port, uint16_t queue, struct rte_mbuf *packet[], uint16_t n,
+			  void *argument)
+{
+	struct order *o = argument;
+
+	(void)queue;
+	(void)packet;
+	if (n > 0 && o->n < RTE_DIM(o->port))
+		o->port[o->n++] = port;
+	return n;
+}
+
+/* Answer <replies> requests while another one comes in if it <asks>. */
+static void note_order(unsigned int replies, bool asks, struct order *o)
+{
+	struct walk *w = walk_create(NULL);
+	struct walk_worker *v = walk_worker(w, NULL);
+	const struct rte_eth_rxtx_callback *callback[2];
+	unsigned int port[] = {0, w->fabric};
+
+	v->answers = false;
+	for (unsigned int i = 0; i < replies; i++)
+		walk_send(w, 0, &ask);
+	walk_settle(w);
+	walk_need(v->n_requests == replies);
+	for (unsigned int i = 0; i < replies; i++)
+		walk_answer(v, 0, NULL);
+	if (asks)
+		walk_send(w, 0, &ask);
+	*o = (struct order){0};
+	for (unsigned int i = 0; i < 2; i++)
+		callback[i] = rte_eth_add_tx_callback(w->nic[port[i]].port, 0, note_port, o);
+	walk_turn_lcore(w, 0);
+	for (unsigned int i = 0; i < 2; i++)
+		rte_eth_remove_tx_callback(w->nic[port[i]].port, 0, callback[i]);
+	for (unsigned int i = 0; i < o->n; i++)
+		o->port[i] = o->port[i] == w->nic[w->fabric].port;
+	walk_settle(w);
+	walk_destroy(w);
+}
+
+/* A reply that comes alone does not wait for its acknowledgement, nor a request for many replies.
+ */
+WALK(few_replies_leave_first_then_requests)
+{
+	struct order o;
+
+	note_order(1, false, &o);
+	walk_expect_eq(o.n, 2);
+	walk_expect_eq(o.port[0], 0);
+	walk_expect_eq(o.port[1], 1);
+	note_order(4, true, &o);
+	walk_expect_eq(o.n, 2);
+	walk_expect_eq(o.port[0], 0);
+	note_order(5, true, &o);
+	walk_expect_eq(o.n, 2);
+	walk_expect_eq(o.port[0], 1);
+	walk_expect_eq(o.port[1], 0);
+}

@@ -21,7 +21,8 @@
 #include "common/options.h"
 
 #define GAP_US           20
-#define THROUGHPUT_BATCH 32 /* batch size at which CPU time is reported */
+#define LARGE_BATCH      32    /* at which CPU time is reported, and an agent's by default */
+#define LONE_MAX         16384 /* bytes */
 
 static char models[4096], weights[4096 + 64];
 
@@ -185,11 +186,11 @@ static void report_parts(struct report *report, const char *work, const struct s
 
 /* Returns the p50 with a gap between requests. */
 static double measure_size(struct report *report, const struct size *size, enum server server,
-			   enum work work)
+			   enum work work, uint32_t batch)
 {
-	const char *prefix = servers[server].prefix, *name = works[work].name;
+	const char *prefix = servers[server].prefix;
 	uint8_t *request = malloc(size->bytes);
-	char arguments[96];
+	char arguments[96], name[32];
 	/* Peers make a graph for each slot when they see it first. */
 	struct gpu_load load = {.request = request,
 				.length = size->bytes,
@@ -201,11 +202,12 @@ static double measure_size(struct report *report, const struct size *size, enum 
 
 	snprintf(arguments, sizeof(arguments), "max_request=%u,%s", size->bytes,
 		 works[work].arguments);
+	snprintf(name, sizeof(name), batch > 1 ? "%s_of_%u" : "%s", works[work].name, batch);
 	for (uint32_t i = 0; i < size->bytes; i++)
 		request[i] = i * 31 + (i >> 9);
 	begin(&rig, (struct rig_params){.model = "echo",
 					.arguments = arguments,
-					.max_batch = 1,
+					.max_batch = batch,
 					.slots = size->slots,
 					.ops = servers[server].ops});
 	load.gap_us = GAP_US;
@@ -221,9 +223,9 @@ static double measure_size(struct report *report, const struct size *size, enum 
 	report_add(report, none.p50_us, "%s%s_back_to_back_p50_us_%s", prefix, name, size->name);
 	if (server == LOOP)
 		report_parts(report, name, size, &gap);
-	if (server == LOOP && work == ECHO && size->bytes == 1024)
+	if (server == LOOP && work == ECHO && batch == 1 && size->bytes == 1024)
 		report_add(report, none.class_high_us - none.class_low_us, "turn_us");
-	if (server == LOOP && work == NOTHING)
+	if (server == LOOP && work == NOTHING && batch == 1)
 		report_add(report, size->bytes / gap.gpu_p50_us / 1e3, "gather_gbytes_per_s_%s",
 			   size->name);
 	return gap.p50_us;
@@ -235,18 +237,29 @@ static void measure_shapes(struct report *report, const struct size *size)
 {
 	double loop, strongest, peer;
 
-	measure_size(report, size, LOOP, NOTHING);
-	loop = measure_size(report, size, LOOP, ECHO);
-	strongest = measure_size(report, size, GATHERED, ECHO);
+	measure_size(report, size, LOOP, NOTHING, 1);
+	loop = measure_size(report, size, LOOP, ECHO, 1);
+	strongest = measure_size(report, size, GATHERED, ECHO, 1);
 	for (enum server s = COPIED; s <= PIPELINED; s++) {
-		peer = measure_size(report, size, s, ECHO);
+		peer = measure_size(report, size, s, ECHO, 1);
 		strongest = peer < strongest ? peer : strongest;
 	}
 	report_add(report, strongest, "strongest_peer_p50_us_%s", size->name);
 	report_add(report, loop / strongest, "over_strongest_%s", size->name);
-	loop = measure_size(report, size, LOOP, WORK_IN_PLACE);
-	peer = measure_size(report, size, IN_PLACE, WORK_IN_PLACE);
+	if (size->bytes <= LONE_MAX) {
+		loop = measure_size(report, size, LOOP, ECHO, LARGE_BATCH);
+		report_add(report, loop / strongest, "of_32_over_strongest_%s", size->name);
+	}
+	loop = measure_size(report, size, LOOP, WORK_IN_PLACE, 1);
+	peer = measure_size(report, size, IN_PLACE, WORK_IN_PLACE, 1);
 	report_add(report, loop / peer, "in_place_over_strongest_%s", size->name);
+}
+
+/* Requests that come alone where a batch may have 32, as an agent has it by default. */
+static void measure_lone(struct report *report, const struct size *size)
+{
+	for (enum work work = NOTHING; work <= WORK_IN_PLACE; work++)
+		measure_size(report, size, LOOP, work, LARGE_BATCH);
 }
 
 /* Returns the CPU time, s, of all threads but this one, which plays load balancer and NIC: the
@@ -285,7 +298,7 @@ static void measure_throughput(struct report *report, uint32_t batch, enum serve
 		die("throughput", "replies are lost");
 	rig_stop(&rig);
 	report_add(report, rate / 1e3, "%secho_krps_1kib_batch%u", servers[server].prefix, batch);
-	if (batch < THROUGHPUT_BATCH)
+	if (batch < LARGE_BATCH)
 		return;
 	report_add(report, 100 * cpu / seconds, "%sagent_cpu_percent", servers[server].prefix);
 	report_add(report, 1e6 * cpu / (rate * seconds / 1e3), "%scpu_us_per_1000_requests",
@@ -297,9 +310,11 @@ static void measure_loops(struct report *report)
 {
 	for (size_t i = 0; i < SIZES; i++)
 		for (enum work work = NOTHING; work <= WORK_IN_PLACE; work++)
-			measure_size(report, &sizes[i], LOOP, work);
+			measure_size(report, &sizes[i], LOOP, work, 1);
+	for (size_t i = 0; i < SIZES && sizes[i].bytes <= LONE_MAX; i++)
+		measure_lone(report, &sizes[i]);
 	measure_throughput(report, 1, LOOP);
-	measure_throughput(report, THROUGHPUT_BATCH, LOOP);
+	measure_throughput(report, LARGE_BATCH, LOOP);
 }
 
 static void measure_mlp(struct report *report, enum server server)
@@ -470,7 +485,7 @@ int main(int argc, char **argv)
 			measure_mlp(&report, s);
 		for (enum server s = LOOP; wanted(&o, "throughput") && s <= PIPELINED; s++) {
 			measure_throughput(&report, 1, s);
-			measure_throughput(&report, THROUGHPUT_BATCH, s);
+			measure_throughput(&report, LARGE_BATCH, s);
 		}
 		for (enum server s = LOOP; wanted(&o, "hogged") && s <= GATHERED; s++)
 			measure_hogged(&report, s);
