@@ -264,6 +264,21 @@ static bool choose_memory(struct agent_setup *setup)
 	return true;
 }
 
+/* A plug-in may be for GPUs only. False after an error was logged. */
+static bool runs_here(const struct agent_setup *setup)
+{
+	const struct agent_model *model = setup->model.model;
+
+	if (agent_model_has_cpu_side(model))
+		return true;
+	log_sink_print(
+		RTE_LOG_ERR,
+		"doorbell-agent: --model: model '%s' has no run(), which a CPU needs; give it one, "
+		"or a GPU: the line above says why none runs it",
+		model->name);
+	return false;
+}
+
 static bool choose_memories(struct workers *w)
 {
 	for (unsigned int i = 0; i < w->n; i++)
@@ -296,6 +311,8 @@ static bool make_workers(struct workers *w, const struct agent_options *o)
 		return false;
 	n = o->workers > 1 ? 0 : choose_gpus(o, &w->setup[0].model, gpus);
 	if (n < 0)
+		return false;
+	if (n == 0 && !runs_here(&w->setup[0]))
 		return false;
 	if (n == 0 && o->gpu_memory_mb != 0) {
 		log_sink_print(

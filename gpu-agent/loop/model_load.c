@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <ctype.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
@@ -13,6 +14,9 @@
 
 /* Without describe(), step() and the words of rows, and the same otherwise. */
 #define OLDEST_ABI 2
+
+/* Of a model's name, as load balancers take it. */
+#define NAME_MAX_BYTES 63
 
 /* The folder of plug-ins in a build folder and in an installation, both as seen from the agent. */
 static const char *const beside_agent[] = {"models", DOORBELL_MODELS_FROM_AGENT};
@@ -120,18 +124,101 @@ static int check_buckets(struct loaded_model *m, char *error, size_t size)
 	return agent_buckets_read(&m->buckets, &m->shape, error, size);
 }
 
+/* The load balancer's rule for the names of models. */
+static bool is_model_name(const char *name)
+{
+	size_t n = name == NULL ? 0 : strnlen(name, NAME_MAX_BYTES + 1);
+
+	for (size_t i = 0; i < n; i++)
+		if (!isgraph((unsigned char)name[i]))
+			return false;
+	return n > 0 && n <= NAME_MAX_BYTES;
+}
+
+/* Without these a plug-in cannot be told of, opened or closed. */
+static int check_calls(const struct agent_model *model, char *error, size_t size)
+{
+	if (!is_model_name(model->name)) {
+		snprintf(error, size,
+			 "the model's name: use 1 to %d printable ASCII characters without spaces",
+			 NAME_MAX_BYTES);
+		return -EINVAL;
+	}
+	if (model->open == NULL || model->close == NULL) {
+		snprintf(error, size, "model '%s': it has no open() or no close()", model->name);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int check_bytes(const char *what, uint32_t bytes, char *error, size_t size)
+{
+	if (bytes >= 1 && bytes <= AGENT_MODEL_BYTES_MAX)
+		return 0;
+	snprintf(error, size, "%s: %u bytes; use 1 to %u", what, bytes, AGENT_MODEL_BYTES_MAX);
+	return -EINVAL;
+}
+
+/* All buffers are made by these sizes. */
+static int check_shape(const struct agent_model_shape *shape, uint32_t max_batch, char *error,
+		       size_t size)
+{
+	if (shape->max_batch == 0 || shape->max_batch > max_batch) {
+		snprintf(error, size, "max_batch: %u; choose 1 to %u, which is --max-batch",
+			 shape->max_batch, max_batch);
+		return -EINVAL;
+	}
+	if (shape->min_request > shape->max_request) {
+		snprintf(error, size, "min_request: %u bytes, and max_request is %u",
+			 shape->min_request, shape->max_request);
+		return -EINVAL;
+	}
+	if (check_bytes("max_request", shape->max_request, error, size) < 0)
+		return -EINVAL;
+	return check_bytes("max_reply", shape->max_reply, error, size);
+}
+
+/* Call open(). Where it says no reason, the error number has to do. */
+static int call_open(struct loaded_model *m, const char *arguments, uint32_t max_batch, char *why,
+		     size_t size)
+{
+	int ret = m->model->open(arguments, max_batch, &m->shape, &m->state, why, size);
+
+	if (ret > 0) {
+		snprintf(why, size, "open() returned %d; it returns 0, or -errno after an error",
+			 ret);
+		return -EINVAL;
+	}
+	if (ret < 0 && why[0] == '\0')
+		snprintf(why, size, "%s", strerror(-ret));
+	return ret;
+}
+
+/* Whether the open model is one that can be served. */
+static int check_model(struct loaded_model *m, uint32_t max_batch, char *why, size_t size)
+{
+	int ret = check_shape(&m->shape, max_batch, why, size);
+
+	if (ret == 0)
+		ret = check_pieces(m, why, size);
+	if (ret == 0)
+		ret = check_buckets(m, why, size);
+	return ret == 0 ? model_tensors_read(m, why, size) : ret;
+}
+
 static int open_model(struct loaded_model *m, const char *arguments, uint32_t max_batch,
 		      char *error, size_t size)
 {
 	char why[384] = "";
-	int ret = m->model->open(arguments, max_batch, &m->shape, &m->state, why, sizeof(why));
+	int ret = check_calls(m->model, error, size);
 
+	if (ret < 0) {
+		m->model = NULL;
+		return ret;
+	}
+	ret = call_open(m, arguments, max_batch, why, sizeof(why));
 	if (ret == 0) {
-		ret = check_pieces(m, why, sizeof(why));
-		if (ret == 0)
-			ret = check_buckets(m, why, sizeof(why));
-		if (ret == 0)
-			ret = model_tensors_read(m, why, sizeof(why));
+		ret = check_model(m, max_batch, why, sizeof(why));
 		if (ret == 0)
 			return 0;
 		m->model->close(m->state);

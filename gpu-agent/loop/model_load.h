@@ -39,6 +39,12 @@ static inline bool agent_model_has_cuda_side(const struct agent_model *m)
 	return m->capture != NULL && (!agent_model_steps(m) || m->abi >= MODEL_ROWS_ABI);
 }
 
+/* Does it run on a CPU? A plug-in may be for GPUs only. */
+static inline bool agent_model_has_cpu_side(const struct agent_model *m)
+{
+	return m->run != NULL || agent_model_steps(m);
+}
+
 /* Does it tell batches of different sizes apart on a CPU? */
 static inline bool agent_model_has_buckets(const struct agent_model *m)
 {

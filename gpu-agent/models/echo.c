@@ -152,34 +152,41 @@ static void echo_run(void *state, struct agent_model_item *items, uint32_t n)
 	echo_run_bucket(state, items, n, n);
 }
 
-/* No work to record: what was gathered is sent, unless a kernel is asked for. */
-static int echo_capture(void *state, struct agent_model_gpu *gpu, char *error, size_t error_size)
+/* Record the time that a batch takes, if it takes any. */
+static int echo_capture_delay(const struct echo *echo, const struct agent_model_gpu *gpu,
+			      char *error, size_t error_size)
 {
-	const struct echo *echo = state;
-
-	gpu->reply_lengths = gpu->lengths;
-	gpu->statuses = NULL;
-	gpu->in_place = echo->in_place;
-	if (echo->kernel) {
-		int ret = echo_cuda_copy(gpu, error, error_size);
-
-		if (ret < 0)
-			return ret;
-	} else {
-		gpu->output = gpu->input;
-		gpu->output_stride = gpu->input_stride;
-	}
-	if (echo->fail_every != 0) {
-		snprintf(error, error_size,
-			 "fail_every=N works on CPUs only; leave it out, or give --gpu none");
-		return -ENOTSUP;
-	}
 	if (echo->delay_us == 0 && echo->batch_us == 0)
 		return 0;
 	if (echo->buckets)
 		return echo_cuda_delay(gpu, echo->batch_us + gpu->max_batch * echo->delay_us, 0,
 				       error, error_size);
 	return echo_cuda_delay(gpu, echo->batch_us, echo->delay_us, error, error_size);
+}
+
+/* No work to record: what was gathered is sent, unless a kernel is asked for. That one is the last,
+ * as it may send the reply. */
+static int echo_capture(void *state, struct agent_model_gpu *gpu, char *error, size_t error_size)
+{
+	const struct echo *echo = state;
+	int ret;
+
+	if (echo->fail_every != 0) {
+		snprintf(error, error_size,
+			 "fail_every=N works on CPUs only; leave it out, or give --gpu none");
+		return -ENOTSUP;
+	}
+	gpu->reply_lengths = gpu->lengths;
+	gpu->statuses = NULL;
+	gpu->in_place = echo->in_place;
+	ret = echo_capture_delay(echo, gpu, error, error_size);
+	if (ret < 0)
+		return ret;
+	if (echo->kernel)
+		return echo_cuda_copy(gpu, error, error_size);
+	gpu->output = gpu->input;
+	gpu->output_stride = gpu->input_stride;
+	return 0;
 }
 
 static void echo_describe(const void *state, struct agent_model_description *description)

@@ -23,11 +23,14 @@
 #define AGENT_MODEL_SYMBOL "agent_model"
 
 #define AGENT_MODEL_BUCKETS_MAX 7 /* sizes of batches below max_batch: 1, 2, 4 ... 64 */
+#define AGENT_MODEL_BYTES_MAX   (64u << 20) /* of a request, and of a reply */
 
 /* The sizes of an opened model; fixed for its life. */
 struct agent_model_shape {
-	uint32_t max_request; /* bytes; longer requests are refused before they reach the model */
-	uint32_t max_reply;   /* bytes; each reply buffer has this much room */
+	/* bytes, 1 to AGENT_MODEL_BYTES_MAX; longer requests are refused before they reach the
+	 * model */
+	uint32_t max_request;
+	uint32_t max_reply;   /* bytes, likewise; each reply buffer has this much room */
 	uint32_t max_batch;   /* requests per batch */
 	uint32_t min_request; /* bytes; shorter requests are refused, too */
 	/* of a reply, its end included, if step() makes it: up to AGENT_MODEL_PIECES_MAX; 0: that
@@ -186,7 +189,7 @@ struct agent_model {
 	int (*open)(const char *arguments, uint32_t max_batch, struct agent_model_shape *shape,
 		    void **state, char *error, size_t error_size);
 	/* Answer <n> requests (1..max_batch). Called by one thread at a time. A request must get
-	 * the same bytes in every batch. */
+	 * the same bytes in every batch. NULL, with a capture(): the model runs on GPUs only. */
 	void (*run)(void *state, struct agent_model_item *items, uint32_t n);
 	void (*close)(void *state);
 	/*

@@ -142,7 +142,7 @@ carry_libraries() {
 
 # bundle DIRECTORY [--without-mlp]
 bundle() {
-    local static=$root/build-static to=${1:?bundle needs a directory} name models=(echo words mlp) plugins targets=() trap=''
+    local static=$root/build-static to=${1:?bundle needs a directory} name models=(echo words mlp) plugins targets=() for_gpus=()
     case ${2:-} in
     '') ;;
     --without-mlp) models=(echo words) ;;
@@ -154,18 +154,18 @@ bundle() {
     if [ ! -f "$static/build.ninja" ]; then
         meson setup --buildtype=release -Dstatic=true -Dxdp=disabled "$static" "$root" >&2
     fi
-    for name in walk tcp conntrack conntrack-traffic wire-100g conntrack-scale rdma e2e; do
+    for name in walk tcp conntrack conntrack-traffic wire-100g conntrack-scale rdma e2e hogs; do
         targets+=("tests/bench/bench-$name")
     done
     targets+=("${programs[@]}")
     if has_cuda "$static"; then
         targets+=(tests/bench/bench-gpu tests/gpu/{loop,steps}_test)
-        trap=tests/gpu/trap.so
+        for_gpus=(tests/gpu/trap.so tests/bench/mediated_echo.so)
     fi
     plugins=("${models[@]/#/gpu-agent/models/}")
-    ninja -C "$static" "${targets[@]}" "${plugins[@]/%/.so}" ${trap:+"$trap"} >&2
+    ninja -C "$static" "${targets[@]}" "${plugins[@]/%/.so}" "${for_gpus[@]}" >&2
     mkdir -p "$to/models" "$to/digits"
-    [ -z "$trap" ] || cp "$static/$trap" "$to/models/"
+    [ ${#for_gpus[@]} -eq 0 ] || cp "${for_gpus[@]/#/$static/}" "$to/models/"
     for name in "${targets[@]}"; do
         cp "$static/$name" "$to/"
         carry_libraries "$static/$name" "$to"
@@ -269,7 +269,7 @@ gpu() {
 }
 
 e2e() {
-    build tests/bench/bench-e2e "${programs[@]}" gpu-agent/models/{echo,mlp}.so
+    build tests/bench/bench-{e2e,hogs} "${programs[@]}" gpu-agent/models/{echo,mlp}.so
     # It has hugepages of its own to give back.
     BUILD=$build exec "$root/tests/bench/e2e/e2e.sh" --commit "$(commit)" "$@"
 }

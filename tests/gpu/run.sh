@@ -13,7 +13,7 @@ set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$here/../..
 build=${BUILD:-$root/build}
-programs=(tests/gpu/{loop,steps,buckets,waited,memory,places,post,peer}_test)
+programs=(tests/gpu/{loop,steps,buckets,waited,ringing,memory,places,post,peer}_test)
 models=(echo mlp words)
 # The loop: beside a send queue in memory; on a ConnectX's stand-in, rung by the GPU, by the proxy, and with requests and
 # replies in the GPU's memory.
@@ -83,6 +83,9 @@ try post "$at/post_test"
 try peer "$at/peer_test" "$model_folder"
 for loop in "${loops[@]}"; do
     try "$loop" "$at/loop_test" "$loop" "$model_folder" "$weights"
+done
+for loop in cuda cuda-verbs cuda-proxy; do
+    try "ringing, $loop" "$at/ringing_test" "$loop" "$model_folder"
 done
 try pieces "$at/steps_test" cuda "$model_folder"
 try sizes "$at/buckets_test" cuda "$model_folder"

@@ -82,6 +82,17 @@ expect "exit status without the plug-in" "$status" -ne 0
 expect_log lower "there is no model 'lower': no file lower.so in $libraries/doorbell/models, "
 expect_log lower 'or the path of a .so'
 
+# One for GPUs only, which has no run(): on a CPU the agent says so, whatever chose the CPU.
+sed 's/\.run = upper_run/.capture = upper_capture/; s/^static void upper_close.*/&\nstatic int upper_capture(void *state, struct agent_model_gpu *gpu, char *error, size_t size) { return 0; }/' \
+    upper.c >gpu.c
+# shellcheck disable=SC2046
+cc -O2 -shared -fPIC $(pc --cflags doorbell-model) -o gpu.so gpu.c || fail "the plug-in does not compile"
+status=0
+"$stage/bin/doorbell-agent" --lb 127.0.0.1:1 --device net_ring0 --address 10.201.0.11/24 --no-hugepages --gpu none \
+    --model ./gpu.so >"$dir/gpu.log" 2>&1 || status=$?
+expect "exit status with a plug-in for GPUs on a CPU" "$status" -eq 1
+expect_log gpu "--model: model 'upper' has no run(), which a CPU needs"
+
 # The worker's side of Python finds its library; the name doorbell is left to clients.
 module=$(find "$stage" -name doorbell_agent.py -not -path '*/share/*')
 [ -n "$module" ] || fail "doorbell_agent.py is not where Python looks"

@@ -318,15 +318,21 @@ static void no_close(void *state)
 {
 }
 
-static int open_offer(void)
+static int open_offer_of(uint32_t max_batch)
 {
 	static struct agent_model with_sizes = {.abi = AGENT_MODEL_ABI, .name = "sizes"};
 
 	with_sizes.open = offer;
 	with_sizes.run = no_run;
 	with_sizes.close = no_close;
+	error[0] = '\0';
+	return agent_model_open(&model, &with_sizes, "", max_batch, error, sizeof(error));
+}
+
+static int open_offer(void)
+{
 	offered.max_request = offered.max_reply = 64;
-	return agent_model_open(&model, &with_sizes, "", 8, error, sizeof(error));
+	return open_offer_of(8);
 }
 
 Test(model_load, sizes_of_batches_end_with_the_largest)
@@ -351,7 +357,8 @@ Test(model_load, sizes_of_batches_end_with_the_largest)
 
 	offered = (struct agent_model_shape){.max_batch = 128};
 	agent_model_offer_powers(&offered);
-	cr_assert_eq(open_offer(), 0, "%s", error);
+	offered.max_request = offered.max_reply = 64;
+	cr_assert_eq(open_offer_of(128), 0, "%s", error);
 	cr_expect_eq(model.buckets.n, AGENT_BUCKETS_MAX);
 	cr_expect_eq(model.buckets.rows[6], 64);
 }
@@ -384,4 +391,112 @@ Test(model_load, sizes_of_batches_that_make_no_sense_are_refused)
 	}
 	cr_expect_not_null(strstr(error, "n_buckets: 8 is too many; offer 7 or fewer"), "%s",
 			   error);
+}
+
+/* --- what no plug-in should say -----------------------------------------------------------------
+ */
+
+Test(model_load, sizes_that_no_worker_can_have_are_refused)
+{
+	static const struct {
+		struct agent_model_shape shape;
+		const char *expect;
+	} rows[] = {
+		{{.max_batch = 0, .max_request = 64, .max_reply = 64},
+		 "model 'sizes': max_batch: 0; choose 1 to 8, which is --max-batch"},
+		{{.max_batch = 9, .max_request = 64, .max_reply = 64},
+		 "model 'sizes': max_batch: 9; choose 1 to 8, which is --max-batch"},
+		{{.max_batch = UINT32_MAX, .max_request = 64, .max_reply = 64},
+		 "model 'sizes': max_batch: 4294967295; choose 1 to 8, which is --max-batch"},
+		{{.max_batch = 8, .max_request = 0, .max_reply = 64},
+		 "model 'sizes': max_request: 0 bytes; use 1 to 67108864"},
+		{{.max_batch = 8, .max_request = UINT32_MAX, .max_reply = 64},
+		 "model 'sizes': max_request: 4294967295 bytes; use 1 to 67108864"},
+		{{.max_batch = 8, .max_request = 64, .max_reply = 0},
+		 "model 'sizes': max_reply: 0 bytes; use 1 to 67108864"},
+		/* behind a header its end would be at address 39 of its buffer */
+		{{.max_batch = 8, .max_request = 64, .max_reply = UINT32_MAX},
+		 "model 'sizes': max_reply: 4294967295 bytes; use 1 to 67108864"},
+		{{.max_batch = 8, .min_request = 65, .max_request = 64, .max_reply = 64},
+		 "model 'sizes': min_request: 65 bytes, and max_request is 64"},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		offered = rows[i].shape;
+		cr_expect_eq(open_offer_of(8), -EINVAL, "%s", rows[i].expect);
+		cr_expect_str_eq(error, rows[i].expect);
+	}
+	offered = (struct agent_model_shape){.max_batch = 1,
+					     .max_request = 64 << 20,
+					     .max_reply = 64 << 20,
+					     .min_request = 64 << 20};
+	cr_expect_eq(open_offer_of(8), 0, "%s", error);
+}
+
+static int open_result;
+
+static int open_fails(const char *arguments, uint32_t max_batch, struct agent_model_shape *shape,
+		      void **state, char *why, size_t size)
+{
+	return open_result;
+}
+
+Test(model_load, an_open_that_fails_without_a_word_is_told)
+{
+	struct agent_model fails = sayer();
+
+	fails.open = open_fails;
+	open_result = -ENOMEM;
+	cr_expect_eq(agent_model_open(&model, &fails, "", 8, error, sizeof(error)), -ENOMEM);
+	cr_expect_str_eq(error, "model 'sayer': Cannot allocate memory");
+	/* An error number without its sign is no success. */
+	open_result = ENOMEM;
+	cr_expect_eq(agent_model_open(&model, &fails, "", 8, error, sizeof(error)), -EINVAL);
+	cr_expect_str_eq(
+		error, "model 'sayer': open() returned 12; it returns 0, or -errno after an error");
+	cr_expect_eq(closed, 0, "nothing was opened");
+}
+
+Test(model_load, a_plug_in_without_a_name_or_a_call_is_refused)
+{
+	static const char *const names[] = {NULL, "", "two words", "tab\t", "umlaut-\xc3\xa4"};
+	struct agent_model broken = sayer();
+	char longer[65];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		broken.name = names[i];
+		cr_expect_eq(agent_model_open(&model, &broken, "", 8, error, sizeof(error)),
+			     -EINVAL, "%zu", i);
+		cr_expect_str_eq(error, "the model's name: use 1 to 63 printable ASCII characters "
+					"without spaces");
+	}
+	memset(longer, 'n', 64);
+	longer[64] = '\0';
+	broken.name = longer;
+	cr_expect_eq(agent_model_open(&model, &broken, "", 8, error, sizeof(error)), -EINVAL);
+	longer[63] = '\0';
+	cr_expect_eq(agent_model_open(&model, &broken, "", 8, error, sizeof(error)), 0, "%s",
+		     error);
+	broken.close = NULL;
+	cr_expect_eq(agent_model_open(&model, &broken, "", 8, error, sizeof(error)), -EINVAL);
+	cr_expect_not_null(strstr(error, ": it has no open() or no close()"), "%s", error);
+	broken = sayer();
+	broken.open = NULL;
+	cr_expect_eq(agent_model_open(&model, &broken, "", 8, error, sizeof(error)), -EINVAL);
+	cr_expect_str_eq(error, "model 'sayer': it has no open() or no close()");
+}
+
+Test(model_load, a_plug_in_may_be_for_gpus_only)
+{
+	struct agent_model m = sayer();
+
+	cr_expect_not(agent_model_has_cpu_side(&m));
+	m.run = no_run;
+	cr_expect(agent_model_has_cpu_side(&m));
+	m.run = NULL;
+	m.step = no_step;
+	cr_expect(agent_model_has_cpu_side(&m));
+	/* behind the end of an older plug-in there is no step() */
+	m.abi = 3;
+	cr_expect_not(agent_model_has_cpu_side(&m));
 }

@@ -30,6 +30,8 @@
 #                       gets notices), the others went on, and it came back and serves
 #   --leave idle|batch  no figures: the load balancer is killed, with a request in the worker's hands or none, and the
 #                       agent told to end; the run fails unless it does within 1 s, or of its batch's end (it takes 2 s)
+#   --hogs              neighbours that copy memory to and fro, a thread on each CPU of the agents but one for each
+#                       software RNIC (bench-hogs): what a tail is worth beside other work
 #   --stats             print the load balancer's counters, too
 #   --keep-logs DIR     copy configuration and logs there
 #
@@ -39,13 +41,13 @@ set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 if [ -x "$here/doorbell-lb" ]; then
-    lb=$here/doorbell-lb agent=$here/doorbell-agent cli=$here/doorbell client=$here/bench-e2e
+    lb=$here/doorbell-lb agent=$here/doorbell-agent cli=$here/doorbell client=$here/bench-e2e hogs_program=$here/bench-hogs
     models=$here/models digits=$here/digits hugepages_sh=$here/hugepages.sh
 else
     root=$(cd "$here/../../.." && pwd)
     build=$(cd "${BUILD:-$root/build-bench}" && pwd)
     lb=$build/doorbell-lb agent=$build/gpu-agent/doorbell-agent cli=$build/control/doorbell
-    client=$build/tests/bench/bench-e2e
+    client=$build/tests/bench/bench-e2e hogs_program=$build/tests/bench/bench-hogs
     models=$build/gpu-agent/models digits=$root/gpu-agent/models/digits
     hugepages_sh=$root/tests/bench/hugepages.sh
 fi
@@ -54,7 +56,7 @@ fi
 
 vip=10.200.0.100 port=8500
 size=1024 window=1 model=echo form_only=no idle='' fabric_mtu=4200 huge=yes
-stats=no fault='' leave='' timeout_ms=10000 lcores=1 threads='' workers=1 gpus='' lb_cpu='' client_cpu='' agent_cpus='' agent_text='' keep_logs='' machine='' commit=''
+stats=no hogs=no fault='' leave='' timeout_ms=10000 lcores=1 threads='' workers=1 gpus='' lb_cpu='' client_cpu='' agent_cpus='' agent_text='' keep_logs='' machine='' commit=''
 lease_ms=5000 client_args=() agent_args=() pids=() dir=''
 
 usage() {
@@ -66,6 +68,7 @@ while [ $# -gt 0 ]; do
     case $1 in
     --no-huge) huge=no ;;
     --stats) stats=yes ;;
+    --hogs) hogs=yes ;;
     --form-only) form_only=yes ;;
     # A short lease, so that a run sees renewals.
     --smoke) client_args+=(--requests 2000 --timeout-ms 5000) lease_ms=1000 ;;
@@ -318,6 +321,18 @@ run_client() {
     wait "$pid"
 }
 
+# Neighbours on the agents' CPUs: all but one for each software RNIC, which spins.
+start_hogs() {
+    local list cpus
+    [[ $agent_cpus != *-* ]] || die "--hogs: write --agent-cpus one by one, as 2,3,4"
+    IFS=, read -ra cpus <<<"$agent_cpus"
+    list=("${cpus[@]:workers}")
+    [ ${#list[@]} -gt 0 ] || die "--hogs: the agents have no CPU of their own that is left; it takes $((lcores + threads + 2 * workers + 1)) CPUs"
+    start hogs "$hogs_program" "${list[@]}"
+    wait_for 60 "the hogs" "$pid" grep -q ready "$dir/hogs.log" || die "the hogs ended: $(cat "$dir/hogs.log")"
+    echo "hogs: a thread on each of the CPUs ${list[*]}"
+}
+
 # CPU time of the workers' threads so far, us: of their software RNICs, each of which is DPDK's one lcore beside
 # the main thread, and of all others. None of them ends before its process does. Not every kernel says.
 agent_cpu() {
@@ -489,6 +504,7 @@ idle | batch)
 *) usage 2 >&2 ;;
 esac
 case $fault in '' | trap) ;; kill | halt) cause_fault & ;; *) usage 2 >&2 ;; esac
+[ $hogs = no ] || start_hogs
 status=0
 before=$(agent_cpu) || before=''
 began=${EPOCHREALTIME/[.,]/}

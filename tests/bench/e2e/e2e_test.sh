@@ -35,6 +35,8 @@ answers '.e2e_rps_digits > 0 and .accuracy >= 0.95' --model mlp --window 32
 answers '.e2e_rps_digits > 0 and .accuracy >= 0.95' --model mlp --form-only
 # a queue for each lcore, a thread of the client for each queue, and two workers' processes
 [ "$(nproc)" -lt 2 ] || answers '.threads == 2 and .e2e_rps_1kib > 0' --lcores 2 --workers 2 --window 64
+# beside neighbours that copy memory
+[ "$(nproc)" -lt 2 ] || answers '.e2e_p99_us_1kib > 0' --hogs --idle sleep --lb-cpu 0 --client-cpu 0 --agent-cpus 0,1
 # one of two workers' processes is killed: nothing is lost, and it comes back
 "$here/e2e.sh" --no-huge --workers 2 --requests 150000 --window 16 --timeout-ms 10000 --fault kill
 # the load balancer is killed, and the agent ends when it is told to

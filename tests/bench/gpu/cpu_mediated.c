@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The best CPU-mediated peer of the GPU's loop behind a load balancer: a plug-in for the agent's loop
- * on a CPU thread. It copies requests from pinned memory where the RNIC has placed them, launches
- * the CUDA graph of the smallest batch that holds them, copies replies to where the RNIC sends them
- * from, and polls for the end. Argument: address and number of struct doorbell_graph, ADDRESS:N, in
- * ascending order of batches.
+ * The best CPU-mediated peer of the GPU's loop behind a load balancer: a plug-in for the agent's
+ * loop on a CPU thread. It copies requests from pinned memory where the RNIC has placed them,
+ * launches the CUDA graph of the smallest batch that holds them, copies replies to where the RNIC
+ * sends them from, and polls for the end. Argument: address and number of struct doorbell_graph,
+ * ADDRESS:N, in ascending order of batches.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -16,23 +16,17 @@
 #include <cuda_runtime_api.h>
 
 #include "doorbell_agent.h"
+#include "mediated_pin.h"
 #include "models/model.h"
 
 #define MEDIATED_GRAPHS_MAX 16
-#define MEDIATED_RANGES_MAX 64
-
-struct mediated_range {
-	uintptr_t from, to;
-};
 
 struct mediated {
 	const struct doorbell_graph *graph;
 	uint32_t n;
 	cudaGraphExec_t exec[MEDIATED_GRAPHS_MAX];
 	cudaStream_t stream;
-	/* Memory that is pinned, or could not be. */
-	struct mediated_range range[MEDIATED_RANGES_MAX];
-	uint32_t n_ranges;
+	struct mediated_pins pins;
 };
 
 static bool mediated_ok(cudaError_t ret, const char *what, char *error, size_t size)
@@ -87,46 +81,6 @@ static int mediated_open(const char *arguments, uint32_t max_batch, struct agent
 	return 0;
 }
 
-/* --- pinned memory ------------------------------------------------------------------------------
- */
-
-/* Find the mapping that <at> is in. */
-static struct mediated_range mediated_mapping(uintptr_t at)
-{
-	struct mediated_range r = {at, at + 1}, seen;
-	FILE *maps = fopen("/proc/self/maps", "r");
-	char line[512];
-
-	while (maps != NULL && fgets(line, sizeof(line), maps) != NULL)
-		if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR, &seen.from, &seen.to) == 2 &&
-		    seen.from <= at && at < seen.to)
-			r = seen;
-	if (maps != NULL)
-		fclose(maps);
-	return r;
-}
-
-/* Pin the agent's memory around <address>, once: the loop shows a model only pointers. */
-static void mediated_pin(struct mediated *m, const void *address)
-{
-	uintptr_t at = (uintptr_t)address;
-	struct mediated_range r;
-	cudaError_t ret;
-
-	for (uint32_t i = 0; i < m->n_ranges; i++)
-		if (m->range[i].from <= at && at < m->range[i].to)
-			return;
-	r = mediated_mapping(at);
-	ret = cudaHostRegister((void *)r.from, r.to - r.from, cudaHostRegisterPortable);
-	fprintf(stderr, "cpu_mediated: %zu KiB of the agent's memory %s%s\n", (r.to - r.from) / 1024,
-		ret == cudaSuccess ? "pinned" : "NOT PINNED: ",
-		ret == cudaSuccess ? "" : cudaGetErrorString(ret));
-	if (ret != cudaSuccess)
-		cudaGetLastError();
-	if (m->n_ranges < MEDIATED_RANGES_MAX)
-		m->range[m->n_ranges++] = r;
-}
-
 /* --- a batch ------------------------------------------------------------------------------------
  */
 
@@ -158,8 +112,8 @@ static void mediated_run(void *state, struct agent_model_item *items, uint32_t n
 
 	cudaSetDevice(m->graph[0].gpu); /* of this thread; cheap when it is so already */
 	for (uint32_t i = 0; i < n; i++) {
-		mediated_pin(m, items[i].request);
-		mediated_pin(m, items[i].reply);
+		mediated_pin(&m->pins, items[i].request);
+		mediated_pin(&m->pins, items[i].reply);
 	}
 	ret = mediated_launch(m, items, n);
 	if (ret != cudaSuccess)

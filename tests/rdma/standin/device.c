@@ -37,6 +37,17 @@ unsigned int standin_objects(void)
 	return standin.objects;
 }
 
+void standin_say_counters(void)
+{
+	const struct standin_counters *c = &standin_counters;
+
+	fprintf(stderr,
+		"standin: doorbells=%lu wqes=%lu cqes=%lu posts=%lu overruns=%lu shared=%lu "
+		"wrong=%lu objects=%u %s\n",
+		c->doorbells, c->wqes, c->cqes, c->posts, c->overruns, c->shared, c->wrong,
+		standin.objects - 1, standin_wrong);
+}
+
 /* --- device and context ------------------------------------------------------------------------
  */
 
@@ -71,6 +82,10 @@ struct ibv_context *ibv_open_device(struct ibv_device *d)
 	struct verbs_context *c = &standin.context;
 	int error;
 
+	if (standin.running && standin_net.pairs) {
+		standin.users++;
+		return &c->context;
+	}
 	if (standin.running) {
 		errno = EBUSY;
 		return NULL;
@@ -93,7 +108,8 @@ struct ibv_context *ibv_open_device(struct ibv_device *d)
 		.context = {.device = d,
 			    .ops = {.poll_cq = standin_poll_cq,
 				    .req_notify_cq = standin_req_notify_cq,
-				    .post_send = standin_post_send},
+				    .post_send = standin_post_send,
+				    .post_recv = standin_post_recv},
 			    .cmd_fd = -1,
 			    .async_fd = standin.events[0],
 			    .num_comp_vectors = 1,
@@ -102,6 +118,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *d)
 	standin.stop = 0;
 	standin.removed = false;
 	standin.objects++;
+	standin.users = 1;
 	standin.running = pthread_create(&standin.thread, NULL, standin_nic, NULL) == 0;
 	pthread_setname_np(standin.thread, "standin-nic");
 	return &c->context;
@@ -109,6 +126,8 @@ struct ibv_context *ibv_open_device(struct ibv_device *d)
 
 int ibv_close_device(struct ibv_context *context)
 {
+	if (--standin.users > 0)
+		return 0;
 	__atomic_store_n(&standin.stop, 1, __ATOMIC_RELEASE);
 	pthread_join(standin.thread, NULL);
 	standin.running = false;

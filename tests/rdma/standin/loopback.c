@@ -12,8 +12,6 @@
 #define HELD     4096u  /* completions held back; power of two */
 #define FARS     64
 
-void (*standin_copy)(void *to, const void *from, size_t size);
-
 struct standin_far {
 	uint32_t qpn, rkey;
 	uint8_t *memory;
@@ -60,15 +58,6 @@ static void loopback_disconnect(struct standin_qp *qp)
 	qp->net = NULL;
 }
 
-/* The DMA: the program may keep its memory on a GPU. */
-static void copy(void *to, const void *from, size_t size)
-{
-	if (standin_copy != NULL)
-		standin_copy(to, from, size);
-	else
-		memcpy(to, from, size);
-}
-
 static bool loopback_send(struct standin_qp *qp, const struct standin_work *w)
 {
 	struct standin_far *far = qp->net;
@@ -83,7 +72,8 @@ static bool loopback_send(struct standin_qp *qp, const struct standin_work *w)
 		return true;
 	}
 	if (w->length > 0)
-		copy((void *)(uintptr_t)w->remote, (const void *)(uintptr_t)w->local, w->length);
+		standin_copy_bytes((void *)(uintptr_t)w->remote, (const void *)(uintptr_t)w->local,
+				   w->length);
 	if (w->with_imm) {
 		far->message[far->tail % MESSAGES] =
 			(struct standin_message){w->remote, w->length, w->imm};
@@ -190,24 +180,6 @@ bool standin_far_next(struct standin_far *far, struct standin_message *message)
 	return true;
 }
 
-/* In order, the last word last, as DMA places it. */
-static void place(uint8_t *to, const uint8_t *from, size_t length)
-{
-	size_t first = length > sizeof(uint64_t) ? length - sizeof(uint64_t) : 0;
-	uint64_t mark;
-
-	if (first > 0)
-		copy(to, from, first);
-	__atomic_thread_fence(__ATOMIC_RELEASE);
-	if (standin_copy == NULL && length - first == sizeof(mark) &&
-	    ((uintptr_t)to + first) % sizeof(mark) == 0) {
-		memcpy(&mark, from + first, sizeof(mark));
-		__atomic_store_n((uint64_t *)(to + first), mark, __ATOMIC_RELEASE);
-	} else {
-		copy(to + first, from + first, length - first);
-	}
-}
-
 uint8_t standin_far_write(uint32_t qpn, uint32_t rkey, uint64_t va, const void *bytes,
 			  size_t length)
 {
@@ -224,7 +196,7 @@ uint8_t standin_far_write(uint32_t qpn, uint32_t rkey, uint64_t va, const void *
 		 va - mr->iova > mr->base.length || length > mr->base.length - (va - mr->iova))
 		syndrome = MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR;
 	if (syndrome == 0)
-		place((uint8_t *)(uintptr_t)va, bytes, length);
+		standin_place((uint8_t *)(uintptr_t)va, bytes, length);
 	standin_unlock();
 	return syndrome;
 }

@@ -30,6 +30,36 @@ static void wrong(const struct standin_qp *qp, const char *what)
 	count(&standin_counters.wrong);
 }
 
+/* --- memory -------------------------------------------------------------------------------------
+ */
+
+void (*standin_copy)(void *to, const void *from, size_t size);
+
+void standin_copy_bytes(void *to, const void *from, size_t size)
+{
+	if (standin_copy != NULL)
+		standin_copy(to, from, size);
+	else
+		memcpy(to, from, size);
+}
+
+void standin_place(uint8_t *to, const uint8_t *from, size_t length)
+{
+	size_t first = length > sizeof(uint64_t) ? length - sizeof(uint64_t) : 0;
+	uint64_t mark;
+
+	if (first > 0)
+		standin_copy_bytes(to, from, first);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	if (standin_copy == NULL && length - first == sizeof(mark) &&
+	    ((uintptr_t)to + first) % sizeof(mark) == 0) {
+		memcpy(&mark, from + first, sizeof(mark));
+		__atomic_store_n((uint64_t *)(to + first), mark, __ATOMIC_RELEASE);
+	} else {
+		standin_copy_bytes(to + first, from + first, length - first);
+	}
+}
+
 /* --- CQEs ---------------------------------------------------------------------------------------
  */
 
@@ -46,28 +76,24 @@ static bool overflows(struct standin_cq *cq)
 	return true;
 }
 
-static void write_cqe(struct standin_qp *qp, uint16_t index, uint8_t send_opcode, uint8_t syndrome)
+/* Write <what>, of which the last byte is an opcode only. False: the queue has overflown. */
+static bool put_cqe(struct standin_qp *qp, struct standin_cq *cq, struct mlx5_cqe64 what)
 {
-	struct standin_cq *cq = STANDIN_OF(standin_cq, qp->base.send_cq);
-	uint8_t opcode = syndrome == 0 ? MLX5_CQE_REQ : MLX5_CQE_REQ_ERR, owner;
 	struct mlx5_cqe64 *cqe;
+	uint8_t owner;
 
 	pthread_mutex_lock(&cq->lock);
 	if (cq->lost || overflows(cq)) {
 		pthread_mutex_unlock(&cq->lock);
 		qp->base.state = IBV_QPS_ERR;
-		return;
+		return false;
 	}
 	cqe = (void *)(cq->buffer + (size_t)((cq->producer & (cq->count - 1)) + 1) * cq->size -
 		       sizeof(*cqe));
 	owner = (cq->producer & cq->count) != 0;
-	/* All but the last byte is garbage until that one is written. */
-	memset(cqe, 0x5a, sizeof(*cqe) - 1);
-	cqe->sop_drop_qpn = htobe32((uint32_t)send_opcode << 24 | qp->base.qp_num);
-	cqe->wqe_counter = htobe16(index);
-	if (syndrome != 0)
-		((struct mlx5_err_cqe *)cqe)->syndrome = syndrome;
-	__atomic_store_n(&cqe->op_own, (uint8_t)(opcode << 4 | owner), __ATOMIC_RELEASE);
+	/* All of it before the last byte. */
+	memcpy(cqe, &what, sizeof(*cqe) - 1);
+	__atomic_store_n(&cqe->op_own, (uint8_t)(what.op_own << 4 | owner), __ATOMIC_RELEASE);
 	cq->producer++;
 	if (cq->armed && cq->producer != cq->armed_at) {
 		cq->armed = false;
@@ -75,6 +101,39 @@ static void write_cqe(struct standin_qp *qp, uint16_t index, uint8_t send_opcode
 	}
 	pthread_mutex_unlock(&cq->lock);
 	count(&standin_counters.cqes);
+	return true;
+}
+
+/* Fields without a meaning are garbage. */
+static struct mlx5_cqe64 new_cqe(const struct standin_qp *qp, uint8_t send_opcode)
+{
+	struct mlx5_cqe64 cqe;
+
+	memset(&cqe, 0x5a, sizeof(cqe));
+	cqe.sop_drop_qpn = htobe32((uint32_t)send_opcode << 24 | qp->base.qp_num);
+	return cqe;
+}
+
+static void write_cqe(struct standin_qp *qp, uint16_t index, uint8_t send_opcode, uint8_t syndrome)
+{
+	struct mlx5_cqe64 cqe = new_cqe(qp, send_opcode);
+
+	cqe.wqe_counter = htobe16(index);
+	cqe.op_own = syndrome == 0 ? MLX5_CQE_REQ : MLX5_CQE_REQ_ERR;
+	if (syndrome != 0)
+		((struct mlx5_err_cqe *)&cqe)->syndrome = syndrome;
+	put_cqe(qp, STANDIN_OF(standin_cq, qp->base.send_cq), cqe);
+}
+
+void standin_received(struct standin_qp *qp, uint32_t imm, uint32_t length)
+{
+	struct mlx5_cqe64 cqe = new_cqe(qp, 0);
+
+	cqe.imm_inval_pkey = htobe32(imm);
+	cqe.byte_cnt = htobe32(length);
+	cqe.op_own = MLX5_CQE_RESP_WR_IMM;
+	__atomic_sub_fetch(&qp->receives, 1, __ATOMIC_RELAXED);
+	put_cqe(qp, STANDIN_OF(standin_cq, qp->base.recv_cq), cqe);
 }
 
 void standin_done(struct standin_qp *qp, const struct standin_work *work, uint8_t syndrome)

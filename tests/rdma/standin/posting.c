@@ -78,9 +78,32 @@ static bool is_late(const struct mlx5_cqe64 *cqe)
 {
 	const struct standin_qp *qp = standin_qp_find(be32toh(cqe->sop_drop_qpn) & 0xffffff);
 
-	return standin_faults.late_errors && qp != NULL &&
-	       cqe->op_own >> 4 == MLX5_CQE_REQ_ERR &&
+	return standin_faults.late_errors && qp != NULL && cqe->op_own >> 4 == MLX5_CQE_REQ_ERR &&
 	       !__atomic_load_n(&qp->shown, __ATOMIC_ACQUIRE);
+}
+
+int standin_post_recv(struct ibv_qp *base, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	struct standin_qp *qp = STANDIN_OF(standin_qp, base);
+
+	/* Messages of WRITEs use receives up, and no memory of them. */
+	for (; wr != NULL; wr = wr->next)
+		__atomic_add_fetch(&qp->receives, 1, __ATOMIC_RELAXED);
+	return 0;
+}
+
+/* Read one CQE of a message that has come into <wc>. */
+static bool receive(struct ibv_wc *wc, const struct mlx5_cqe64 *cqe)
+{
+	*wc = (struct ibv_wc){
+		.status = IBV_WC_SUCCESS,
+		.opcode = IBV_WC_RECV_RDMA_WITH_IMM,
+		.byte_len = be32toh(cqe->byte_cnt),
+		.imm_data = cqe->imm_inval_pkey,
+		.qp_num = be32toh(cqe->sop_drop_qpn) & 0xffffff,
+		.wc_flags = IBV_WC_WITH_IMM,
+	};
+	return standin_qp_find(wc->qp_num) != NULL;
 }
 
 /* Read one CQE into <wc>. False when its queue pair is gone. */
@@ -120,7 +143,8 @@ int standin_poll_cq(struct ibv_cq *base, int max, struct ibv_wc *wc)
 
 		if (is_late(cqe))
 			break;
-		n += complete(&wc[n], cqe);
+		n += cqe->op_own >> 4 == MLX5_CQE_RESP_WR_IMM ? receive(&wc[n], cqe)
+							      : complete(&wc[n], cqe);
 		cq->consumer++;
 	}
 	__atomic_store_n(&cq->record[0], htobe32(cq->consumer & 0xffffff), __ATOMIC_RELEASE);

@@ -279,7 +279,7 @@ struct standin_qp *standin_qp_find(uint32_t qpn)
 }
 
 static struct ibv_qp *create_qp(struct ibv_pd *pd, struct ibv_qp_cap *cap, struct ibv_cq *send_cq,
-				uint32_t wqe_size)
+				struct ibv_cq *recv_cq, uint32_t wqe_size)
 {
 	struct standin_td *td = STANDIN_OF(standin_pd, pd)->td;
 	uint64_t bytes = power_of_two((uint64_t)cap->max_send_wr * wqe_size);
@@ -309,7 +309,7 @@ static struct ibv_qp *create_qp(struct ibv_pd *pd, struct ibv_qp_cap *cap, struc
 		.context = pd->context,
 		.pd = pd,
 		.send_cq = send_cq,
-		.recv_cq = send_cq,
+		.recv_cq = recv_cq,
 		.qp_type = IBV_QPT_RC,
 		.state = IBV_QPS_RESET,
 	};
@@ -338,7 +338,7 @@ static struct ibv_qp *create_qp(struct ibv_pd *pd, struct ibv_qp_cap *cap, struc
 
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
-	return create_qp(pd, &attr->cap, attr->send_cq, WQE_ANY);
+	return create_qp(pd, &attr->cap, attr->send_cq, attr->recv_cq, WQE_ANY);
 }
 
 struct ibv_qp *standin_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
@@ -351,7 +351,8 @@ struct ibv_qp *standin_create_qp_ex(struct ibv_context *context, struct ibv_qp_i
 		errno = EINVAL;
 		return NULL;
 	}
-	return create_qp(attr->pd, &attr->cap, attr->send_cq, only_writes ? WQEBB : WQE_ANY);
+	return create_qp(attr->pd, &attr->cap, attr->send_cq, attr->recv_cq,
+			 only_writes ? WQEBB : WQE_ANY);
 }
 
 int ibv_destroy_qp(struct ibv_qp *base)

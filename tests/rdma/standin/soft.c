@@ -94,14 +94,8 @@ static int soft_open(union ibv_gid *gid, uint32_t *interface)
 
 static void soft_close(void)
 {
-	const struct standin_counters *c = &standin_counters;
-
 	rnic->ops->close(rnic);
-	fprintf(stderr,
-		"standin: doorbells=%lu wqes=%lu cqes=%lu posts=%lu overruns=%lu shared=%lu "
-		"wrong=%lu objects=%u %s\n",
-		c->doorbells, c->wqes, c->cqes, c->posts, c->overruns, c->shared, c->wrong,
-		standin_objects() - 1, standin_wrong);
+	standin_say_counters();
 }
 
 /* --- queue pairs -------------------------------------------------------------------------------

@@ -67,6 +67,7 @@ struct standin_qp {
 	/* ibv_post_send()'s */
 	uint16_t posted, completed;
 	uint64_t *wr_id;
+	uint32_t receives; /* atomic: ibv_post_recv(), less those that a message has taken */
 	/* the connection */
 	uint32_t peer_qpn, psn, peer_psn, path_mtu;
 	uint8_t ack_timeout, retry_count;
@@ -87,6 +88,8 @@ struct standin_work {
 
 /* The network that WRITEs go to. All calls are made with the lock held. */
 struct standin_net {
+	/* Both ends of a connection are queue pairs of this device, which may be opened twice. */
+	bool pairs;
 	/* The device is opened. <address> and <interface> become those of its only GID. 0 or errno.
 	 */
 	int (*open)(union ibv_gid *address, uint32_t *interface);
@@ -108,7 +111,8 @@ struct standin {
 	pthread_mutex_t lock; /* of everything here and of all queue pairs' NIC side */
 	pthread_t thread;
 	bool running;
-	int stop; /* atomic */
+	unsigned int users; /* opens without a close */
+	int stop;           /* atomic */
 	union ibv_gid gid;
 	uint32_t interface;
 	struct verbs_context context;
@@ -126,6 +130,8 @@ extern struct standin standin;
 /* device.c */
 void standin_lock(void);
 void standin_unlock(void);
+/* One line on stderr; the device is being closed. */
+void standin_say_counters(void);
 void standin_event(enum ibv_event_type type, void *about);
 struct ibv_pd *standin_alloc_parent_domain(struct ibv_context *context,
 					   struct ibv_parent_domain_init_attr *attr);
@@ -142,6 +148,7 @@ struct standin_register *standin_shared_register(void);
 void standin_raise(struct standin_cq *cq);
 /* posting.c */
 int standin_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+int standin_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 int standin_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 int standin_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 /* nic.c */
@@ -149,6 +156,12 @@ void *standin_nic(void *unused);
 /* The network is done with the WQE at <index>, and with all before it; or it has failed. */
 void standin_done(struct standin_qp *qp, const struct standin_work *work, uint8_t syndrome);
 void standin_fail(struct standin_qp *qp);
+/* A message with immediate has come to <qp>, which has a receive for it. */
+void standin_received(struct standin_qp *qp, uint32_t imm, uint32_t length);
+/* The DMA: the program may keep its memory on a GPU. */
+void standin_copy_bytes(void *to, const void *from, size_t size);
+/* Write to memory of the program in order, the last word last, as DMA places it. */
+void standin_place(uint8_t *to, const uint8_t *from, size_t length);
 
 /* The calls' own objects. */
 #define STANDIN_OF(type, pointer) ((struct type *)(pointer))
