@@ -74,7 +74,7 @@ serve() {
 }
 
 serve soft
-step udp lossy 400
+step udp lossy 240
 wait_for "the worker to have no request" all_free
 wire_stop
 wire_start --lose 2 --reorder 10 --copy 1 --corrupt 0.5 --delay-us 2000 --jitter-us 4000 --seed 1
