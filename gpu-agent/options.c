@@ -263,8 +263,28 @@ static const struct option_table agent_table = {
 	.rows = rows,
 };
 
+/* An option that the engine has no use for, or NULL. (--mtu is what doorbell doctor asks the
+ * network for with either.) */
+static const char *option_of_other_engine(const struct agent_options *o)
+{
+	if (!o->verbs)
+		return o->traffic_class != 0 ? "traffic-class" : !o->may_post ? "proxy" : NULL;
+	return o->gateway.family != 0 ? "gateway"
+	       : o->queues != 1       ? "queues"
+	       : !o->dcqcn            ? "congestion-control"
+				      : NULL;
+}
+
 static int options_check(const struct agent_options *o)
 {
+	const char *other = option_of_other_engine(o);
+
+	if (other != NULL) {
+		fprintf(stderr, "doorbell-agent: --%s is for %s; leave it out\n", other,
+			o->verbs ? "the software RNIC (--engine soft)"
+				 : "RDMA devices (--engine verbs)");
+		return 2;
+	}
 	if (o->workers > 1 && strcmp(o->gpus, "auto") != 0 && strcmp(o->gpus, "none") != 0) {
 		fprintf(stderr,
 			"doorbell-agent: --workers is for CPUs, and --gpu makes a worker of "

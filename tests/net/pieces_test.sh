@@ -53,11 +53,17 @@ serve() {
     expect "packets sent again by the load balancer" "$(worker w1 resent)" -gt 0
     expect "errors of w1" "$(worker w1 errors)" -eq 0
     wait_for "the worker to have no request" all_free
-    # It is killed in the middle of replies, and comes back.
+    # It is told to end in the middle of replies, and finishes them; it is killed there, and comes back.
     for protocol in udp tcp; do
         stop "$pid_w1"
         "$1" ,delay_us=20000
         wait_for "w1 to be active" worker_is w1 active
+        WORKER=$pid_w1 step $protocol stopped
+        wait_for "w1 to end" eval '! is_running $pid_w1'
+        stop "$pid_w1"
+        expect "exit status of w1" "$status" -eq 0
+        "$1" ,delay_us=20000
+        wait_for "w1 to be active again" worker_is w1 active
         WORKER=$pid_w1 step $protocol lost
         stop "$pid_w1" KILL
         "$1" ""
@@ -68,7 +74,7 @@ serve() {
 }
 
 serve soft
-step udp lossy 400
+step udp lossy 240
 wait_for "the worker to have no request" all_free
 wire_stop
 wire_start --lose 2 --reorder 10 --copy 1 --corrupt 0.5 --delay-us 2000 --jitter-us 4000 --seed 1

@@ -37,7 +37,8 @@ Test(agent_options, turns_are_for_CPUs, .init = cr_redirect_stderr)
 
 Test(agent_options, values_of_their_own_kind)
 {
-	cr_assert_eq(parse(ALL "--gateway 10.9.0.1 --name w.1 --gpu 0,2 --label a=b --label c="),
+	cr_assert_eq(parse(ALL "--gateway 10.9.0.1 --name w.1 --gpu 0,2 --label a=b --label c= "
+			       "--congestion-control off"),
 		     0);
 	cr_assert_eq(o.address.family, 4);
 	cr_assert_eq(o.prefix, 24);
@@ -46,13 +47,13 @@ Test(agent_options, values_of_their_own_kind)
 	cr_assert_str_eq(o.gpus, "0,2");
 	cr_assert_eq(o.n_labels, 2);
 	cr_assert_str_eq(o.label[1], "c=");
-	cr_assert(o.dcqcn && o.hugepages && o.processes && o.batch_sizes && !o.verbs);
-	cr_assert_eq(parse(NEEDED "--address fd00::11/64 --engine verbs --congestion-control off "
+	cr_assert(!o.dcqcn && o.hugepages && o.processes && o.batch_sizes && !o.verbs);
+	cr_assert_eq(parse(NEEDED "--address fd00::11/64 --engine verbs "
 				  "--no-hugepages --one-process --no-batch-sizes --log-level error "
 				  "--log-format json"),
 		     0);
 	cr_assert_eq(o.address.family, 6);
-	cr_assert(!o.dcqcn && !o.hugepages && !o.processes && !o.batch_sizes && o.verbs);
+	cr_assert(o.dcqcn && !o.hugepages && !o.processes && !o.batch_sizes && o.verbs);
 	cr_assert_eq(o.log_level, 0);
 	cr_assert_eq(o.log_format, LOG_FORMAT_JSON);
 }
@@ -123,6 +124,15 @@ Test(agent_options, mistakes_name_the_fix, .init = cr_redirect_stderr)
 		{ALL "--workers 2 --gpu 0",
 		 "--workers is for CPUs, and --gpu makes a worker of each "
 		 "GPU; give one of them"},
+		{ALL "--traffic-class 106",
+		 "--traffic-class is for RDMA devices (--engine verbs); leave it out"},
+		{ALL "--proxy", "--proxy is for RDMA devices (--engine verbs); leave it out"},
+		{ALL "--engine verbs --gateway 10.9.0.1",
+		 "--gateway is for the software RNIC (--engine soft); leave it out"},
+		{ALL "--engine verbs --queues 2",
+		 "--queues is for the software RNIC (--engine soft); leave it out"},
+		{ALL "--engine verbs --congestion-control off",
+		 "--congestion-control is for the software RNIC (--engine soft); leave it out"},
 		{ALL "--slots 100", "--slots: '100' is not a power of two from 2 to 32768"},
 		{ALL "--log-level loud",
 		 "--log-level: 'loud' is none of error, warning, notice, info, debug"},

@@ -207,6 +207,28 @@ Test(size_simulate, the_terms_add_up_to_the_latency)
 	ABOUT(histogram_mean_ns(&r.latency) / 1e3, sum, 0.001);
 }
 
+/* Also where all requests take as long, so that all of them are the tail. */
+Test(size_simulate, the_tail_s_terms_add_up_to_the_tail)
+{
+	static const double rates[] = {0.001, 1, 10, 500, 900};
+
+	q.rtt_us = 20;
+	q.simulated = 200000;
+	for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
+		double sum = 0;
+
+		q.rate = rates[i];
+		simulate(1);
+		for (int t = 0; t < SIZE_TERMS; t++)
+			sum += r.tail_us[t];
+		cr_expect(sum >= latency_us(0.985) * 0.999 && sum <= latency_us(0.995) * 1.001,
+			  "rate %g: %g us in [%g, %g]", rates[i], sum, latency_us(0.985),
+			  latency_us(0.995));
+		cr_expect_float_eq(r.tail_us[SIZE_TERM_RUN], 1000, 0.1, "rate %g: a run of %g us",
+				   rates[i], r.tail_us[SIZE_TERM_RUN]);
+	}
+}
+
 Test(size_simulate, the_answer_is_the_fewest_workers_that_keep_the_limit)
 {
 	struct size_answer a;

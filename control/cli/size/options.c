@@ -8,6 +8,7 @@
 
 #include "runtime/option_table.h"
 
+#define RATE_MIN  0.001
 #define RATE_MAX  1000000000
 #define US_MAX    1000000000
 #define GBPS_MAX  10000
@@ -103,8 +104,9 @@ static int size_options_error(const char *what)
 
 static int size_options_check(const struct size_question *q)
 {
-	if (q->rate == 0)
-		return size_options_error("--rate: give requests per second, above 0");
+	/* Below that the simulated time is too long for its parts to be told. */
+	if (q->rate < RATE_MIN)
+		return size_options_error("--rate: give requests per second, 0.001 or more");
 	if (q->each_us == 0 && q->batch_us == 0)
 		return size_options_error(
 			"the run time of the model is missing: give --each-us, --batch-us or both; "

@@ -7,6 +7,9 @@
 #include "cli/size/reads.h"
 #include "runtime/option_table.h"
 
+/* Below that a rate has no meaning, and may have no number. */
+#define RTT_MIN_US 0.001
+
 static const char usage[] =
 	"doorbell size reads --tags N --read-bytes N --rtt-us T [--link-gbps N] [--want-gbps N]\n"
 	"How fast a GPU reads from a host behind a fabric of PCIe: reads under way at a time,\n"
@@ -64,8 +67,8 @@ int size_reads_command(int argc, char **argv, FILE *out, json_t **object, bool *
 	*kept = true;
 	if (ret != 0)
 		return ret;
-	if (o.reads.rtt_us <= 0) {
-		fprintf(stderr, "doorbell size reads: --rtt-us: give a time above 0\n");
+	if (o.reads.rtt_us < RTT_MIN_US) {
+		fprintf(stderr, "doorbell size reads: --rtt-us: give 0.001 or more\n");
 		return -EINVAL;
 	}
 	*kept = size_reads_rate(&o.reads) * 8 / 1e9 >= o.want_gbps;

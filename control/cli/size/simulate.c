@@ -22,6 +22,8 @@
 /* Percentiles between which the tail lies. */
 #define TAIL_FROM 0.985
 #define TAIL_TO   0.995
+/* A percentile is the end of a bucket of the histogram, which is this share of it wide at most. */
+#define BUCKET    (1.0 / 1024)
 #define NOBODY    UINT32_MAX
 
 enum kind { AT_BALANCER, AT_WORKER, BATCH_TIMEOUT, BATCH_DONE, BACK_AT_BALANCER };
@@ -352,8 +354,10 @@ static void conclude(struct simulation *s)
 		histogram_record(&result->latency,
 				 (uint64_t)((s->request[i].end - s->request[i].due) * 1e3));
 	mean_terms(s, 0, 1e300, result->mean_us);
-	mean_terms(s, (double)histogram_value_ns(&result->latency, TAIL_FROM) / 1e3,
-		   (double)histogram_value_ns(&result->latency, TAIL_TO) / 1e3, result->tail_us);
+	/* The histogram has whole ns. */
+	mean_terms(s, (double)histogram_value_ns(&result->latency, TAIL_FROM) / 1e3 * (1 - BUCKET),
+		   (double)(histogram_value_ns(&result->latency, TAIL_TO) + 1) / 1e3,
+		   result->tail_us);
 	result->busy = s->busy_us / (s->now * (double)s->n_workers);
 	result->mean_batch = s->batches != 0 ? (double)s->batched / (double)s->batches : 0;
 	/* When the queue only grows, the last quarter waits much longer than the first. */
