@@ -476,14 +476,14 @@ static struct rnic *agent_open_soft(const struct agent_options *o,
 	return rnic;
 }
 
-/* The GPU of every worker must be able to ring. */
-static bool workers_can_ring(void *context, const volatile void *doorbell, char *why, size_t size)
+/* The GPU of every worker must be able to post. */
+static bool workers_can_ring(void *context, const struct mlx5_queue *queue, char *why, size_t size)
 {
 	const struct workers *w = context;
 
 	for (unsigned int i = 0; i < w->n; i++)
 		if (w->setup[i].loop->can_ring != NULL &&
-		    !w->setup[i].loop->can_ring(w->setup[i].gpu, doorbell, why, size))
+		    !w->setup[i].loop->can_ring(w->setup[i].gpu, queue, why, size))
 			return false;
 	return true;
 }

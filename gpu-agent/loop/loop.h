@@ -123,9 +123,10 @@ struct agent_loop_ops {
 	/* True when the loop has ended by itself. <why> says what broke; this process cannot repair
 	 * it. */
 	bool (*failed)(const struct agent_loop *loop, char *why, size_t size);
-	/* True when a loop on <gpu> could ring the device whose register is <doorbell>; <why> gets
-	 * the reason when not. NULL: this loop can ring every device. */
-	bool (*can_ring)(int gpu, const volatile void *doorbell, char *why, size_t size);
+	/* True when a loop on <gpu> could post to <queue>, which is a device's: its doorbell is a
+	 * register. What is NULL there is not tried. <why> gets the reason when not. NULL: this
+	 * loop can ring every device. */
+	bool (*can_ring)(int gpu, const struct mlx5_queue *queue, char *why, size_t size);
 };
 
 extern const struct agent_loop_ops agent_loop_cpu;

@@ -627,21 +627,38 @@ static bool loop_cuda_failed(const struct agent_loop *loop, char *why, size_t si
 	return true;
 }
 
-static bool loop_cuda_can_ring(int gpu, const volatile void *doorbell, char *why, size_t size)
+/* Libraries may have a device's queues in memory that only the device maps. */
+#define NO_QUEUES "the GPU cannot map the NIC's queues"
+
+static bool loop_cuda_can_ring(int gpu, const struct mlx5_queue *q, char *why, size_t size)
 {
+	const struct {
+		const volatile void *at;
+		size_t size;
+	} parts[] = {
+		{q->doorbell, sizeof(*q->doorbell)},
+		{q->wqes, q->wqe_count * sizeof(*q->wqes)},
+		{q->cqes, q->cqe_count * sizeof(*q->cqes)},
+		{q->record, 2 * sizeof(*q->record)},
+		{q->cq_record, sizeof(*q->cq_record)},
+	};
 	cudaError_t ret = cudaSetDevice(gpu);
+	unsigned int n = 0;
 	void *seen;
 
-	if (ret == cudaSuccess)
-		ret = gpu_pin(doorbell, sizeof(uint64_t), true, &seen);
-	if (ret == cudaSuccess) {
-		gpu_unpin(doorbell);
-		return true;
+	while (ret == cudaSuccess && n < sizeof(parts) / sizeof(parts[0])) {
+		if (parts[n].at != NULL)
+			ret = gpu_pin(parts[n].at, parts[n].size, n == 0, &seen);
+		n += ret == cudaSuccess;
 	}
-	snprintf(why, size, "GPU %d: " NO_DOORBELL ": %s (%s)", gpu, cudaGetErrorString(ret),
-		 cudaGetErrorName(ret));
+	if (ret != cudaSuccess)
+		snprintf(why, size, "GPU %d: %s: %s (%s)", gpu, n == 0 ? NO_DOORBELL : NO_QUEUES,
+			 cudaGetErrorString(ret), cudaGetErrorName(ret));
+	while (n-- > 0)
+		if (parts[n].at != NULL)
+			gpu_unpin(parts[n].at);
 	cudaGetLastError();
-	return false;
+	return ret == cudaSuccess;
 }
 
 const struct agent_loop_ops agent_loop_cuda = {

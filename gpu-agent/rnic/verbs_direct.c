@@ -171,8 +171,7 @@ int verbs_direct_try(const struct verbs_device *d, const struct verbs_rnic_param
 
 	if (ret < 0)
 		return ret;
-	if (params->can_ring != NULL &&
-	    !params->can_ring(params->context, v.view.doorbell, why, size))
+	if (params->can_ring != NULL && !params->can_ring(params->context, &v.view, why, size))
 		ret = -EPERM;
 	verbs_direct_destroy(&v);
 	return ret;

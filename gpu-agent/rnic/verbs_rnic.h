@@ -21,9 +21,10 @@ struct verbs_rnic_params {
 	uint8_t traffic_class;
 	bool idle_sleep;   /* false when the poster cannot wake the proxy (a GPU) */
 	bool always_proxy; /* use the proxy also where the device would give its queues away */
-	/* True when the poster can store to this register of the device; <why> gets the reason when
-	 * not. NULL: the poster is a thread of this process, which can. */
-	bool (*can_ring)(void *context, const volatile void *doorbell, char *why, size_t size);
+	/* True when the poster can use this queue of the device, whose doorbell is a register;
+	 * <why> gets the reason when not. NULL: the poster is a thread of this process, which can.
+	 */
+	bool (*can_ring)(void *context, const struct mlx5_queue *queue, char *why, size_t size);
 	void *context;
 };
 

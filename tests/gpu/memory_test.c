@@ -97,18 +97,30 @@ static void check_return(void)
 	REQUIRE(free_bytes() >= before, "%zu bytes are not given back", before - free_bytes());
 }
 
-/* An ordinary page, as a register: there is no NIC here. */
+/* An ordinary page, as a register, and others as a queue: there is no NIC here. */
 static void check_register(void)
 {
-	void *page = aligned_alloc(host_page(), host_page());
+	uint8_t *pages = aligned_alloc(host_page(), 4 * host_page());
+	struct mlx5_queue q = {.wqe_count = 16, .cqe_count = 16};
 	char why[256] = "";
 
-	REQUIRE(page != NULL && agent_loop_cuda.can_ring(0, page, why, sizeof(why)), "%s", why);
-	free(page);
+	REQUIRE(pages != NULL, "no memory");
+	q.doorbell = (volatile uint64_t *)pages;
+	REQUIRE(agent_loop_cuda.can_ring(0, &q, why, sizeof(why)), "%s", why);
+	q.wqes = (struct mlx5_wqe *)(pages + host_page());
+	q.cqes = (struct mlx5_cqe *)(pages + 2 * host_page());
+	q.record = (uint32_t *)(pages + 3 * host_page());
+	q.cq_record = q.record + 16;
+	REQUIRE(agent_loop_cuda.can_ring(0, &q, why, sizeof(why)), "%s", why);
 	/* Nothing is mapped there. */
-	REQUIRE(!agent_loop_cuda.can_ring(0, (const void *)0x1000, why, sizeof(why)),
+	q.wqes = (struct mlx5_wqe *)0x1000;
+	REQUIRE(!agent_loop_cuda.can_ring(0, &q, why, sizeof(why)) && strstr(why, "queues") != NULL,
+		"a queue that is not there is mapped");
+	q.doorbell = (volatile uint64_t *)0x1000;
+	REQUIRE(!agent_loop_cuda.can_ring(0, &q, why, sizeof(why)),
 		"a page that is not there is mapped");
 	printf("       a page that is not there: %s\n", why);
+	free(pages);
 }
 
 int main(void)

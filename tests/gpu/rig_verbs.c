@@ -26,11 +26,11 @@ static struct nic nic;
 /* --- the device --------------------------------------------------------------------------------
  */
 
-static bool loop_can_ring(void *context, const volatile void *doorbell, char *why, size_t size)
+static bool loop_can_ring(void *context, const struct mlx5_queue *queue, char *why, size_t size)
 {
 	const struct rig *rig = context;
 
-	return rig->ops->can_ring == NULL || rig->ops->can_ring(rig->gpu, doorbell, why, size);
+	return rig->ops->can_ring == NULL || rig->ops->can_ring(rig->gpu, queue, why, size);
 }
 
 static int verbs_open(struct rig *rig, bool proxy, bool on_gpu, char *error, size_t size)

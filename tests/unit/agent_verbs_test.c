@@ -419,21 +419,27 @@ Test(agent_verbs, a_removed_device_fails_all_and_takes_no_more)
 /* --- who posts ---------------------------------------------------------------------------------
  */
 
-static bool cannot_ring(void *context, const volatile void *doorbell, char *why, size_t size)
+static bool cannot_ring(void *context, const struct mlx5_queue *queue, char *why, size_t size)
 {
-	*(const volatile void **)context = doorbell;
+	*(struct mlx5_queue *)context = *queue;
 	snprintf(why, size, "GPU 0 cannot map the doorbell");
 	return false;
 }
 
 Test(agent_verbs, a_poster_that_cannot_ring_gets_the_proxy)
 {
-	const volatile void *asked = NULL;
+	struct mlx5_queue asked = {0};
 	struct fixture f = {0};
 
 	open_rnic(&f, (struct verbs_rnic_params){
 			      .idle_sleep = false, .can_ring = cannot_ring, .context = &asked});
-	cr_expect_not_null(asked);
+	/* All that it would have to map. */
+	cr_expect_not_null((const void *)asked.doorbell);
+	cr_expect_not_null(asked.wqes);
+	cr_expect_not_null((const void *)asked.cqes);
+	cr_expect_not_null((const void *)asked.record);
+	cr_expect_not_null((const void *)asked.cq_record);
+	cr_expect(asked.wqe_count > 0 && asked.cqe_count >= asked.wqe_count);
 	expect_proxied(&f, "post=proxy reason=\"GPU 0 cannot map the doorbell\"");
 	close_all(&f);
 }
