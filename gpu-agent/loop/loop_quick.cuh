@@ -103,6 +103,7 @@ static __device__ void quick_take(const struct gpu_loop *g, struct block0 *b, st
 	asks = aged && !quick && g->max_request <= QUICK_MAX;
 	if (t->needs_recheck || (aged && !asks && !quick) ||
 	    (aged && g->batch_timeout_ns > CANCEL_AGE_NS)) {
+		__syncwarp(); /* all lanes have read the first request and <rows> */
 		choose_rows(g, b, t, aged);
 		__syncwarp();
 		quick = is_quick(g, t);
