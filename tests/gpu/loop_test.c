@@ -932,11 +932,11 @@ static void answers_large_ones_alone(struct rig *rig)
  * input. */
 static void serves_what_came_while_a_batch_ran(struct rig *rig)
 {
-	const uint32_t large = 200000, slots = 8;
+	const uint32_t large = 300000, slots = 8; /* a batch is large enough for a stage */
 	struct rig_reply r;
 
 	if (!begin(rig,
-		   (struct rig_params){.arguments = "max_request=200000,kernel=1,batch_us=2000",
+		   (struct rig_params){.arguments = "max_request=300000,kernel=1,batch_us=2000",
 				       .max_batch = 3,
 				       .slots = slots}))
 		return;
