@@ -98,11 +98,12 @@ static __device__ void quick_take(const struct gpu_loop *g, struct block0 *b, st
 	aged = take_batch(g, b, t);
 	quick = is_quick(g, t);
 	/* The fetching warps read the cancel word of a quick request, as soon as it is seen; but one
-	 * that waits for others may be cancelled meanwhile. Cancel words of other small requests
-	 * cross the bus beside their payloads: to ask first would cost more than a row in vain. */
+	 * that has waited for others in vain may be cancelled meanwhile. Cancel words of other small
+	 * requests cross the bus beside their payloads: to ask first would cost more than a row in
+	 * vain. */
 	asks = aged && !quick && g->max_request <= QUICK_MAX;
 	if (t->needs_recheck || (aged && !asks && !quick) ||
-	    (aged && g->batch_timeout_ns > CANCEL_AGE_NS)) {
+	    (aged && quick && g->batch_timeout_ns > CANCEL_AGE_NS)) {
 		__syncwarp(); /* all lanes have read the first request and <rows> */
 		choose_rows(g, b, t, aged);
 		__syncwarp();
