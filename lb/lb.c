@@ -171,7 +171,6 @@ static int create_lcore(struct lb *lb, unsigned int index, const uint64_t seed[2
 {
 	struct lcore *lc = rte_zmalloc("lcore", sizeof(*lc), RTE_CACHE_LINE_SIZE);
 	uint32_t packets = lb_packets_per_lcore(&lb->config);
-	char name[RTE_RING_NAMESIZE];
 
 	if (lc == NULL)
 		return -ENOMEM;
@@ -191,10 +190,9 @@ static int create_lcore(struct lb *lb, unsigned int index, const uint64_t seed[2
 	lc->cancels = create_pool("cancels", index, LB_CANCELS_PER_LCORE, 0, SMALL_DATA_ROOM);
 	lc->indirect_pool = create_pool("indirect", index, lb_indirect_per_lcore(&lb->config),
 					LB_POOL_CACHE, SMALL_DATA_ROOM);
-	snprintf(name, sizeof(name), "mailbox_%u", index);
 	if (lc->packets == NULL || lc->control == NULL || lc->cancels == NULL ||
 	    lc->indirect_pool == NULL || create_handover(lc) < 0 ||
-	    mailbox_init(&lc->mailbox, name, &lc->sleeper) < 0)
+	    mailbox_init(&lc->mailbox, &lc->sleeper) < 0)
 		return -ENOMEM;
 	lc->notices = malloc(sizeof(*lc->notices));
 	if (lc->notices == NULL)
