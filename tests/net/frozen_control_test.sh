@@ -12,7 +12,7 @@ lcores="$(cpu 1), $(cpu 2)"
 echo="  - {name: echo, address: $vip, port: 8500, model: echo, queue: "
 more="  - {name: more, address: $vip, port: 8501, model: echo}"
 # A worker's queue pair to the core gives up after 4.3 s x 8 only: it outlives the stand.
-patient="fabric: {ack_timeout: 20}"
+patient=$'fabric: {ack_timeout: 20}\nstop_timeout_ms: 1000'
 # Ports with one queue each go to the cores in turn: the second core receives from one that nobody uses.
 veth "$tag-client" unused "$tag-lb" spare
 configure() {
@@ -80,5 +80,17 @@ load_end run || true
 expect "wrong replies" "$(figure run wrong)" -eq 0
 tell_lb capture --port clients --count 1 --seconds 1 --file "$dir/two.pcapng"
 expect "status of a second capture ($said)" "$code" -eq 0
+
+# The load balancer waits for a core that stands still at its end, too, and not for ever.
+start held lb python3 "$here/hold_thread.py" "$thread"
+held_twice() {
+    [ "$(grep -c held "$dir/held.log")" -eq 2 ]
+}
+wait_for "the second core to stand still again" held_twice
+wait_for "the core that stands still to be seen" stands
+kill "$pid_lb"
+expect_log lb "stopped: an lcore stands still"
+# The process is gone when whoever halted its thread lets go of that.
+stop "$pid_held"
 stop "$pid_lb"
-expect "status of the load balancer" "$status" -eq 0
+expect "status of a load balancer that ended without one of its cores" "$status" -eq 1

@@ -181,6 +181,49 @@ WALK(commands_are_refused_when_too_much_waits_for_it)
 	walk_destroy(w);
 }
 
+/* The tables of the lcore that goes on name it until new ones can be published. */
+WALK(a_worker_that_goes_while_too_much_waits_is_asked_no_more)
+{
+	static const char *const policies[] = {", policy: maglev, deadline_ms: 50",
+					       ", policy: earliest-finish, deadline_ms: 50",
+					       ", policy: round-robin, affinity: sticky"};
+
+	for (unsigned int k = 0; k < RTE_DIM(policies); k++) {
+		char services[256];
+		struct walk *w;
+		struct walk_worker *v;
+
+		walk_context("%s", policies[k]);
+		snprintf(services, sizeof(services), WALK_SERVICE("echo", 8000, "echo", "%s"),
+			 policies[k]);
+		w = walk_create(&(struct walk_params){.services = services, .lcores = 2});
+		v = walk_worker(w, NULL);
+		expect_served(w, 8000);
+		stand(w);
+		pass(w, 100);
+		while (!w->lb->publish_due)
+			registry_publish(w->lb, "echo");
+		lb_worker_remove(w->lb, walk_worker_of(v), "gone");
+		walk_expect_eq(w->lb->pick[0]->n, 1);
+		for (uint16_t i = 0; i < 64; i++) {
+			struct packet p = {.family = 4, .payload = 20, .source_port = 3000 + i};
+
+			walk_send_on(w, 0, 0, &p);
+			walk_turn_lcore(w, 0);
+			walk_wire(w);
+		}
+		walk_expect(walk_worker_register(w, NULL) == NULL);
+		walk_expect(strncmp(w->error, "lcore 1 (CPU ", 13) == 0, "%s", w->error);
+		go_on(w);
+		walk_expect_eq(w->lb->pick[0]->n, 0);
+		walk_pass(w, 2000);
+		walk_forget(w, 0);
+		walk_worker(w, NULL);
+		expect_served(w, 8000);
+		walk_destroy(w);
+	}
+}
+
 WALK(many_services_get_their_workers)
 {
 	static char services[LB_SERVICES_MAX * 128];
