@@ -104,7 +104,8 @@ report() {
     local began=$SECONDS never line
     exec {never}<> <(:)
     until read -rt 1 -u "$never"; do
-        line=$("$1" || true)
+        # It may look at the log when that is gone: a look that was begun goes on when this is killed.
+        line=$("$1" 2>/dev/null || true)
         [ -n "$line" ] || continue
         line+=" ($((SECONDS - began)) s)"
         if [ -t 1 ]; then

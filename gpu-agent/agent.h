@@ -159,9 +159,11 @@ int agent_worker_start(struct agent_worker *w, const struct agent_link_answer *a
 		       uint32_t path_mtu, char *error, size_t size);
 /* Stop the loop, free links and memory. */
 void agent_worker_destroy(struct agent_worker *w);
-/* True when this registration has failed. <why> gets the reason; <final>: registering again does
- * not help either. */
+/* True when this registration, or one of its links, has failed. <why> gets the reason; <final>:
+ * registering again does not help either. */
 bool agent_worker_failed(const struct agent_worker *w, bool *final, char *why, size_t size);
+/* The number of its links whose queue pairs have failed. */
+unsigned int agent_worker_failed_links(const struct agent_worker *w);
 void agent_worker_stats_read(const struct agent_worker *w, struct agent_loop_stats *out);
 
 /* --- session.c: the conversation with the load balancer -----------------------------------------

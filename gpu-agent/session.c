@@ -108,6 +108,8 @@ struct agent_session {
 	unsigned int again_ms; /* wait after the next failure */
 	uint64_t serving_since;
 	bool served;             /* this worker has served: its counters are worth a log line */
+	bool active;             /* the load balancer has said so of this worker */
+	unsigned int failed_links; /* of this worker, that the log has */
 	uint32_t lease_ms;       /* the registration ends when it is not renewed for this long */
 	unsigned int unanswered; /* renewals without an answer */
 	struct agent_worker *worker;
@@ -184,6 +186,8 @@ static void end_worker(struct agent_session *s)
 	agent_worker_stats_read(s->worker, &stats);
 	agent_worker_destroy(s->worker);
 	s->worker = NULL;
+	s->active = false;
+	s->failed_links = 0;
 	if (!s->served)
 		return;
 	s->served = false;
@@ -576,6 +580,7 @@ static void take_state(struct agent_session *s, json_t *params)
 
 	json_unpack(params, "{s:s, s?s}", "state", &state, "reason", &reason);
 	LOG(NOTICE, "worker=%s state=%s reason=\"%s\"", s->setup->name, state, reason);
+	s->active |= control_state_find(state) == CONTROL_STATE_ACTIVE;
 	if (control_state_find(state) == CONTROL_STATE_DRAINED && s->leaving) {
 		/* Every request is answered, and no more will come. When an operator drained the
 		 * worker, it waits: it may be resumed. */
@@ -891,6 +896,27 @@ static bool has_nothing_to_do(const struct agent_session *s)
 	return stats.heartbeats != s->left_beats && stats.backlog == 0;
 }
 
+/*
+ * Do links that are left serve on? Each is one lcore's, and one that stands still acknowledges
+ * nothing. The load balancer ends the registration if that was not the reason: it misses the
+ * heartbeats of such a link.
+ */
+static bool serves_on(struct agent_session *s)
+{
+	unsigned int all = agent_worker_links(s->worker);
+	unsigned int failed = agent_worker_failed_links(s->worker);
+
+	if (!s->active || failed == all)
+		return false;
+	if (failed != s->failed_links)
+		LOG(WARNING,
+		    "worker=%s links=%u of=%u have failed: the worker serves on by the others, "
+		    "until the load balancer misses its heartbeats",
+		    s->setup->name, failed, all);
+	s->failed_links = failed;
+	return true;
+}
+
 static void on_check(evutil_socket_t fd, short what, void *context)
 {
 	struct agent_session *s = context;
@@ -913,7 +939,7 @@ static void on_check(evutil_socket_t fd, short what, void *context)
 		    s->setup->name);
 		return session_end(s, false);
 	}
-	if (!agent_worker_failed(s->worker, &final, why, sizeof(why)))
+	if (!agent_worker_failed(s->worker, &final, why, sizeof(why)) || (!final && serves_on(s)))
 		return session_set_timer(s->check, CHECK_MS);
 	if (!final)
 		return session_fail_worker(s, RETRY_MS, why);

@@ -18,13 +18,13 @@ struct worker_link {
 	struct link_memory memory;
 	struct rnic_qp *qp;
 	uint32_t psn;
+	uint32_t failed; /* atomic; set by the RNIC when the queue pair fails */
 };
 
 struct agent_worker {
 	const struct agent_setup *setup;
 	struct agent_hello hello;
 	struct sleeper sleeper; /* where the loop sleeps */
-	uint32_t failed;        /* atomic; set by the RNIC when a queue pair fails */
 	struct agent_loop *loop;
 	bool memory_on_gpu; /* of the links made from now on */
 	char memory_why[160];
@@ -71,7 +71,7 @@ static int create_link(struct agent_worker *w, struct worker_link *link, char *w
 		.psn = link->psn,
 		.spread = (uint32_t)(link - w->link),
 		.wake = &w->sleeper,
-		.failed = &w->failed,
+		.failed = &link->failed,
 		.why = why,
 		.why_size = size,
 	};
@@ -280,7 +280,16 @@ bool agent_worker_failed(const struct agent_worker *w, bool *final, char *why, s
 	if (*final)
 		return true;
 	snprintf(why, size, "a queue pair failed; registering again");
-	return __atomic_load_n(&w->failed, __ATOMIC_ACQUIRE);
+	return agent_worker_failed_links(w) > 0;
+}
+
+unsigned int agent_worker_failed_links(const struct agent_worker *w)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < w->n; i++)
+		n += __atomic_load_n(&w->link[i].failed, __ATOMIC_ACQUIRE) != 0;
+	return n;
 }
 
 void agent_worker_stats_read(const struct agent_worker *w, struct agent_loop_stats *out)

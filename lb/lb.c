@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include <rte_errno.h>
 #include <rte_launch.h>
@@ -53,8 +54,8 @@ RTE_LOG_REGISTER(lb_logtype, doorbell.lb, INFO)
 #define TURN_US 1000
 /* The same where memifs rest until it does. */
 #define REST_US 50000
-/* ms until the log has it. */
-#define STANDS_MS 1000
+/* ms that lcores have to end their loops. */
+#define END_MS 5000u
 /* Data room of small mbufs: headers or a trailer, an ACK, a notice with headroom for headers. */
 #define SMALL_DATA_ROOM (RTE_PKTMBUF_HEADROOM + 128)
 
@@ -171,7 +172,6 @@ static int create_lcore(struct lb *lb, unsigned int index, const uint64_t seed[2
 {
 	struct lcore *lc = rte_zmalloc("lcore", sizeof(*lc), RTE_CACHE_LINE_SIZE);
 	uint32_t packets = lb_packets_per_lcore(&lb->config);
-	char name[RTE_RING_NAMESIZE];
 
 	if (lc == NULL)
 		return -ENOMEM;
@@ -191,10 +191,12 @@ static int create_lcore(struct lb *lb, unsigned int index, const uint64_t seed[2
 	lc->cancels = create_pool("cancels", index, LB_CANCELS_PER_LCORE, 0, SMALL_DATA_ROOM);
 	lc->indirect_pool = create_pool("indirect", index, lb_indirect_per_lcore(&lb->config),
 					LB_POOL_CACHE, SMALL_DATA_ROOM);
-	snprintf(name, sizeof(name), "mailbox_%u", index);
 	if (lc->packets == NULL || lc->control == NULL || lc->cancels == NULL ||
 	    lc->indirect_pool == NULL || create_handover(lc) < 0 ||
-	    mailbox_init(&lc->mailbox, name, &lc->sleeper) < 0)
+	    mailbox_init(&lc->mailbox, &lc->sleeper) < 0)
+		return -ENOMEM;
+	lb->link[index] = calloc(WORKERS_MAX, sizeof(*lb->link[index]));
+	if (lb->link[index] == NULL)
 		return -ENOMEM;
 	lc->notices = malloc(sizeof(*lc->notices));
 	if (lc->notices == NULL)
@@ -667,11 +669,32 @@ int lb_start(struct lb *lb)
 	return 0;
 }
 
+/* Wait until the lcores' loops have ended, for a while. */
+static bool await_ends(const struct lb *lb)
+{
+	uint64_t end = rte_rdtsc() + END_MS * lb->tsc_per_ms;
+	unsigned int id;
+
+	RTE_LCORE_FOREACH_WORKER(id)
+	{
+		while (rte_eal_get_lcore_state(id) == RUNNING && rte_rdtsc() < end)
+			rte_delay_us_sleep(100);
+		if (rte_eal_get_lcore_state(id) == RUNNING)
+			return false;
+	}
+	return true;
+}
+
 void lb_stop(struct lb *lb)
 {
 	__atomic_store_n(&lb->stop, 1, __ATOMIC_RELEASE);
 	for (unsigned int i = 0; i < lb->n_lcores; i++)
 		sleeper_wake(&lb->lcore[i]->sleeper);
+	if (!await_ends(lb)) {
+		/* It may write to any of this next: nothing is freed under it. */
+		LB_LOG(ERR, "stopped: an lcore stands still, and the process ends without it");
+		_exit(EXIT_FAILURE);
+	}
 	rte_eal_mp_wait_lcore();
 	if (lb_stop_over(lb))
 		stop_settle(lb);
@@ -693,6 +716,7 @@ void lb_destroy(struct lb *lb)
 	if (lb == NULL)
 		return;
 	capture_destroy(lb);
+	lcores_end(lb);
 	tls_helper_stop(lb->tls);
 	/* Connections have places in the memory of links. */
 	for (unsigned int i = 0; i < lb->n_lcores && lb->lcore[i] != NULL; i++)
@@ -701,8 +725,8 @@ void lb_destroy(struct lb *lb)
 	lb->access = NULL;
 	destroy_dying(lb);
 	for (unsigned int i = 0; i < WORKERS_MAX; i++)
-		for (unsigned int k = 0; k < lb->n_lcores && lb->lcore[k] != NULL; k++)
-			registry_destroy_link(lb, lb->lcore[k]->link[i]);
+		for (unsigned int k = 0; k < lb->n_lcores && lb->link[k] != NULL; k++)
+			registry_destroy_link(lb, lb->link[k][i]);
 	for (unsigned int i = 0; i < lb->config.n_ports; i++)
 		if (lb->port[i].queues > 0)
 			port_close(&lb->port[i]);
@@ -716,6 +740,10 @@ void lb_destroy(struct lb *lb)
 		free_packets(lb->lcore[i]);
 	for (unsigned int i = 0; i < lb->n_lcores && lb->lcore[i] != NULL; i++)
 		destroy_lcore(lb->lcore[i]);
+	for (unsigned int i = 0; i < lb->n_lcores; i++) {
+		free(lb->link[i]);
+		free(lb->trace[i]);
+	}
 	tls_helper_destroy(lb->tls);
 	workers_pool_destroy(lb->pool);
 	workers_settings_destroy(lb->settings);
@@ -775,35 +803,14 @@ static bool await_turns(struct lb *lb, uint64_t token, unsigned int us)
 	return true;
 }
 
-/* Say it when one stands still for long, and when it goes on. */
-static void tell_of_turns(struct lb *lb, bool all)
-{
-	uint32_t now_ms = lb_now_ms(lb);
-
-	if (all && lb->turns_told)
-		LB_LOG(NOTICE, "event=lcore_turns all lcores go on, and memifs are attended to");
-	else if (!all && !lb->turns_told && now_ms - lb->turns_since_ms > STANDS_MS)
-		LB_LOG(WARNING,
-		       "event=lcore_stands an lcore has not ended its turn for %u ms: what comes "
-		       "from the other ends of memifs waits for it; the polls of doorbell --json "
-		       "stats show which",
-		       now_ms - lb->turns_since_ms);
-	else
-		return;
-	lb->turns_told = !all;
-}
-
 /* Do all lcores go on? One that stands still, or takes long, is asked again by the next call. */
 static bool lcores_go_on(struct lb *lb)
 {
 	bool all;
 
-	if (lb->turns_since == 0) {
+	if (lb->turns_since == 0)
 		lb->turns_since = rte_rcu_qsbr_start(lb->qsbr);
-		lb->turns_since_ms = lb_now_ms(lb);
-	}
 	all = await_turns(lb, lb->turns_since, TURN_US);
-	tell_of_turns(lb, all);
 	if (all)
 		lb->turns_since = 0;
 	return all;
@@ -849,8 +856,10 @@ bool lb_attend(struct lb *lb)
 
 void lb_tick(struct lb *lb)
 {
+	lcores_tick(lb);
 	lb_attend(lb);
 	registry_free_links(lb);
+	registry_publish_due(lb);
 	verbs_ports_tick(lb);
 	retire_tick(lb);
 	trace_tick(lb);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The load balancer's interface for the control plane. Every call runs on the control thread and
- * never waits for the packet path longer than one of its polls.
+ * waits for the packet path for one of its polls, and for an lcore that stands still not at all.
  */
 #ifndef LB_H
 #define LB_H

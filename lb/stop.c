@@ -56,12 +56,14 @@ static void count_lcore(void *lcore, void *argument)
 		left->sending |= lc->lb->config.port[i].clients && lc->tx[i].n > 0;
 }
 
-static struct remaining count_remaining(const struct lb *lb, bool count)
+static struct remaining count_remaining(struct lb *lb, bool count)
 {
 	struct remaining left = {.count = count};
 
+	/* One that stands still may have anything. */
 	for (unsigned int i = 0; i < lb->n_lcores; i++)
-		mailbox_send(&lb->lcore[i]->mailbox, count_lcore, lb->lcore[i], &left);
+		if (!lcores_ask(lb, i, count_lcore, &left, sizeof(left)))
+			left.sending = true;
 	return left;
 }
 
@@ -82,7 +84,7 @@ static void stop_enter(struct lb *lb, enum stop_stage stage)
 	lb->stop_stage = stage;
 	lb->stop_stage_ms = lb_now_ms(lb);
 	for (unsigned int i = 0; i < lb->n_lcores; i++)
-		mailbox_send(&lb->lcore[i]->mailbox, set_stage, lb->lcore[i], &stage);
+		lcores_tell(lb, i, set_stage, &stage, sizeof(stage));
 }
 
 static uint64_t stop_dropped(const struct lb *lb, enum lb_drop reason)

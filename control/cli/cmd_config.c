@@ -14,6 +14,9 @@ static const struct cli_column columns[] = {
 	{"HOW", "effect", CLI_TEXT},
 };
 
+/* The configuration is right, and the running load balancer could not take it over. */
+#define EXIT_NOT_NOW 3
+
 #define NO_DAEMON                                                                                  \
 	"no doorbell-lb answers here that it could be applied to (doorbell-lb --config FILE "      \
 	"--check also reads the files that it names)"
@@ -93,6 +96,7 @@ int cli_config_check(struct cli *cli)
 {
 	json_t *result;
 	const char *reason;
+	int rc;
 
 	if (cli->client == NULL)
 		return config_check_alone(cli);
@@ -100,15 +104,17 @@ int cli_config_check(struct cli *cli)
 	if (result == NULL)
 		return 1;
 	reason = json_string_value(json_object_get(result, "reason"));
+	rc = reason != NULL ? EXIT_NOT_NOW : 0;
 	if (cli->json)
 		cli_print_json(cli, result);
 	else if (reason != NULL)
-		fprintf(cli->out, "%s: good, but cannot be applied: %s\n", file_of(result), reason);
+		fprintf(cli->out, "%s: good, but cannot be applied now: %s\n", file_of(result),
+			reason);
 	else
 		fprintf(cli->out, "%s: good, %zu change%s\n", file_of(result),
 			config_count_changes(result), plural(result));
 	json_decref(result);
-	return 0;
+	return rc;
 }
 
 int cli_config_diff(struct cli *cli)

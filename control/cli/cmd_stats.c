@@ -252,6 +252,19 @@ static void print_dead_ports(struct cli *cli, const json_t *ports)
 				json_string_value(json_object_get(port, "port")));
 }
 
+static void print_standing(struct cli *cli, const json_t *lcores)
+{
+	char since[CLI_VALUE_MAX];
+	json_t *lcore;
+	size_t i;
+
+	json_array_foreach (lcores, i, lcore)
+		if (json_integer_value(json_object_get(lcore, "stands_ms")) > 0)
+			fprintf(cli->out, "lcore %zu has stood still for %s\n", i,
+				cli_format_value(CLI_MS, json_object_get(lcore, "stands_ms"), since,
+						 sizeof(since)));
+}
+
 static void print_stats(struct cli *cli, json_t *result)
 {
 	struct cli_table traffic_table = {.column = traffic, .n = CLI_COUNT_OF(traffic)};
@@ -263,6 +276,7 @@ static void print_stats(struct cli *cli, json_t *result)
 		cli_format_value(CLI_SECONDS, json_object_get(result, "uptime_s"), uptime,
 				 sizeof(uptime)));
 	print_dead_ports(cli, json_object_get(result, "ports"));
+	print_standing(cli, lcores);
 	fputc('\n', cli->out);
 	add_busy(lcores);
 	cli_table_print(cli->out, &traffic_table, lcores);

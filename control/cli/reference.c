@@ -138,9 +138,11 @@ const struct cli_about cli_abouts[] = {
 			  "and which services they serve.\n"},
 	{"workers set", "Change its share, 1 to 256, for policies that use one.\n"
 			"It stays when its agent registers again; 0 is what its agent says.\n"},
-	{"config check", "Is it right, and could it be applied now?\n"
-			 "With a file and without a daemon only the first is answered.\n"
-			 "The exit status is 0 if it is right, also where it needs a restart.\n"},
+	{"config check",
+	 "Is it right, and could it be applied now?\n"
+	 "With a file and without a daemon only the first is answered.\n"
+	 "The exit status is 0 if it is right and could be; 1 if it is wrong; 3 if it is\n"
+	 "right, but needs a restart or other workers.\n"},
 	{"config diff", "What it would change.\n"
 			"HOW is\n"
 			".Sy live ,\n"

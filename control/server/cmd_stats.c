@@ -33,6 +33,7 @@ static const struct writer_counter lcore_counters[] = {
 	WRITER_COUNTER(lb_lcore_stats, polls),
 	WRITER_COUNTER(lb_lcore_stats, idle_polls),
 	WRITER_COUNTER(lb_lcore_stats, sleeps),
+	WRITER_COUNTER(lb_lcore_stats, stands_ms),
 	WRITER_COUNTER(lb_lcore_stats, window_held),
 	WRITER_COUNTER(lb_lcore_stats, window_packets),
 	WRITER_COUNTER(lb_lcore_stats, queued),

@@ -47,6 +47,7 @@ json_t *control_trace_start(struct control_call *call)
 {
 	struct trace_query q = {.zone = ""};
 	struct trace_flow flow;
+	char error[256];
 	uint32_t id;
 
 	if (!control_params_read(call, "params", call->params, start_params,
@@ -61,8 +62,8 @@ json_t *control_trace_start(struct control_call *call)
 				    "no zone '%s'; give one of the configuration's zones, or a "
 				    "port, with a dot and a VLAN id behind it for a VLAN",
 				    q.zone);
-	if (lb_trace_start(call->c->lb, &flow, &id) < 0)
-		return NULL;
+	if (lb_trace_start(call->c->lb, &flow, &id, error, sizeof(error)) < 0)
+		return control_fail(call, CONTROL_ERROR_STATE, "%s", error);
 	call->c->trace_service = 0;
 	return json_pack("{s:I}", "trace", (json_int_t)id);
 }

@@ -84,6 +84,11 @@ static double busy(const struct item *item)
 	return w ? w->busy : 0;
 }
 
+static double stands(const struct item *item)
+{
+	return (double)item->stats.lcore.stands_ms / 1000;
+}
+
 static double flow_load(const struct item *item)
 {
 	const struct conntrack_stats *f = &item->flows;
@@ -238,6 +243,8 @@ static const struct family families[] = {
 	{"lcore_idle_polls", "counter", "", "Iterations that found nothing to do.",
 	 OF_LCORE(idle_polls)},
 	{"lcore_sleeps", "counter", "", "Times that it slept.", OF_LCORE(sleeps)},
+	{"lcore_stands_seconds", "gauge", "seconds",
+	 "For how long it has stood still; 0 while it goes on.", LCORE, FUNCTION, 0, stands},
 	{"lcore_window_held", "gauge", "", "Packets that workers have not acknowledged.",
 	 OF_LCORE(window_held)},
 	{"lcore_window_limit", "gauge", "", "Unacknowledged packets at most.",

@@ -225,7 +225,7 @@ static int soft_rnic_start(struct soft_rnic *rnic, char *error, size_t size)
 	rnic->small = rte_pktmbuf_pool_create("rnic_small", SMALL, POOL_CACHE, 0, SMALL_ROOM,
 					      SOCKET_ID_ANY);
 	if (rnic->packets == NULL || rnic->small == NULL ||
-	    mailbox_init(&rnic->mailbox, "rnic_mailbox", &rnic->sleeper) < 0) {
+	    mailbox_init(&rnic->mailbox, &rnic->sleeper) < 0) {
 		snprintf(error, size, "no memory for packets: %s; raise --memory-mb",
 			 rte_strerror(rte_errno));
 		return -ENOMEM;

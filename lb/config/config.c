@@ -380,12 +380,26 @@ static int check_spares(struct config_yaml *yaml, unsigned int i, const struct l
 		return config_fail_at(yaml, "services", i, key,
 				      "spares step in when there are fewer than min_workers; set "
 				      "min_workers, too");
+	if (!s->assigned_only && config_given(yaml, "services", i, "placement"))
+		return config_fail_at(
+			yaml, "services", i, "placement",
+			"this service has all workers of its model; set workers: assigned, "
+			"or leave placement out");
+	if (s->spares == 0 && s->placement != ASSIGN_SPREAD)
+		return config_fail_at(yaml, "services", i, "placement",
+				      "it says which spares step in, and there are none; set "
+				      "spares and min_workers, too");
 	return 0;
 }
 
 /* A worker with fewer outstanding requests than the mean cannot be saturated. */
 static int check_sticky(struct config_yaml *yaml, unsigned int i, const struct lb_service_config *s)
 {
+	if (s->affinity != LB_AFFINITY_STICKY && s->near[0] == '\0' && s->spread[0] == '\0' &&
+	    config_given(yaml, "services", i, "sticky_load_percent"))
+		return config_fail_at(yaml, "services", i, "sticky_load_percent",
+				      "it is for affinity: sticky, near and spread; set one of "
+				      "them, or leave it out");
 	if (s->sticky_load_percent == 0 || s->sticky_load_percent >= 100)
 		return 0;
 	return config_fail_at(
@@ -393,6 +407,17 @@ static int check_sticky(struct config_yaml *yaml, unsigned int i, const struct l
 		"%u %% of the mean is less than all have when loads are equal; use 100 or "
 		"more, or 0 for no bound",
 		s->sticky_load_percent);
+}
+
+/* Datagrams are kept in memory of this key; connections keep their own bytes. */
+static int check_replay(struct config_yaml *yaml, const struct lb_config *config, unsigned int i)
+{
+	if (config->service[i].replay == 0 || config->replay_mb > 0 ||
+	    config->service[i].protocol == IPPROTO_TCP)
+		return 0;
+	return config_fail_at(yaml, "services", i, "replay",
+			      "workers.replay_mb: 0 leaves no room to keep requests for it; raise "
+			      "that, or leave replay out");
 }
 
 static int fit_datagrams(struct config_yaml *yaml, struct lb_config *config, unsigned int i)
@@ -426,6 +451,8 @@ static int fit_services(struct config_yaml *yaml, struct lb_config *config)
 			rc = check_spares(yaml, i, service);
 		if (rc == 0)
 			rc = check_sticky(yaml, i, service);
+		if (rc == 0)
+			rc = check_replay(yaml, config, i);
 		if (rc < 0)
 			return rc;
 	}
@@ -512,21 +539,53 @@ static int check_trust(struct config_yaml *yaml, const struct lb_config *config)
 			   "agents have certificates (tls) or a token, not both; remove one");
 }
 
-/* Refuse two keys for one thing, of which the last would count, and a group without its socket. */
+/* The key's node, or NULL if the file does not have it. */
+static yaml_node_t *find_in(struct config_yaml *yaml, const char *block, const char *key)
+{
+	yaml_node_t *node = config_find(yaml, yaml_document_get_root_node(&yaml->document), block);
+
+	return node == NULL ? NULL : config_find(yaml, node, key);
+}
+
+static int check_log(struct config_yaml *yaml, const struct lb_config *config)
+{
+	yaml_node_t *node = find_in(yaml, "log", "access_one_in");
+
+	if (config->access_log[0] == '\0' && config->access_log_one_in != 1)
+		return config_fail(yaml, config_node_line(node), "log.access_one_in",
+				   "it is for log.access; give that, too");
+	node = config_find(yaml, yaml_document_get_root_node(&yaml->document), "log_level");
+	if (node == NULL || find_in(yaml, "log", "level") == NULL)
+		return 0;
+	return config_fail(yaml, config_node_line(node), "log_level",
+			   "log.level is given, too; keep one");
+}
+
+/* The default is no mistake where the timeout is short: such a worker is dead first. */
+static int check_suspect(struct config_yaml *yaml, const struct lb_config *config)
+{
+	yaml_node_t *node = find_in(yaml, "workers", "suspect_ms");
+
+	if (node == NULL || config->suspect_ms < config->worker_timeout_ms)
+		return 0;
+	return config_fail(
+		yaml, config_node_line(node), "workers.suspect_ms",
+		"%u ms: a worker is dead by then (timeout_ms: %u); use less, or 0 for never",
+		config->suspect_ms, config->worker_timeout_ms);
+}
+
+/* Refuse keys that contradict each other, and those that mean nothing without another. */
 static int check_pairs(struct config_yaml *yaml, const struct lb_config *config)
 {
-	yaml_node_t *root = yaml_document_get_root_node(&yaml->document), *block, *node;
+	int rc = check_log(yaml, config);
 
-	node = config_find(yaml, root, "log_level");
-	block = config_find(yaml, root, "log");
-	if (node != NULL && block != NULL && config_find(yaml, block, "level") != NULL)
-		return config_fail(yaml, config_node_line(node), "log_level",
-				   "log.level is given, too; keep one");
-	if (config->control_read_only_group[0] == '\0' ||
+	if (rc == 0)
+		rc = check_suspect(yaml, config);
+	if (rc < 0 || config->control_read_only_group[0] == '\0' ||
 	    config->control_read_only_socket[0] != '\0')
-		return 0;
-	node = config_find(yaml, config_find(yaml, root, "control"), "read_only_group");
-	return config_fail(yaml, config_node_line(node), "control.read_only_group",
+		return rc;
+	return config_fail(yaml, config_node_line(find_in(yaml, "control", "read_only_group")),
+			   "control.read_only_group",
 			   "it is for control.read_only_socket; give that, too");
 }
 

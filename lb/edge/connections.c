@@ -429,7 +429,8 @@ bool edge_resume(struct lcore *lc, unsigned int *visits)
 	return lc->burst.n > 0 || e->n_cancels > 0;
 }
 
-bool edge_take_cancel(struct lcore *lc, uint64_t *handle, uint16_t *service, uint64_t *tag)
+bool edge_take_cancel(struct lcore *lc, uint64_t *handle, uint16_t *service, uint64_t *tag,
+		      bool *told)
 {
 	struct edge *e = lc->edge;
 
@@ -438,6 +439,7 @@ bool edge_take_cancel(struct lcore *lc, uint64_t *handle, uint16_t *service, uin
 	*handle = e->cancel[--e->n_cancels].handle;
 	*service = e->cancel[e->n_cancels].service;
 	*tag = e->cancel[e->n_cancels].tag;
+	*told = e->cancel[e->n_cancels].told;
 	return true;
 }
 

@@ -47,8 +47,9 @@ void edge_prefetch(const struct lcore *lc, struct flow *const flow[], unsigned i
  */
 bool edge_resume(struct lcore *lc, unsigned int *visits);
 
-/* The next request that its client cancelled; false: none. */
-bool edge_take_cancel(struct lcore *lc, uint64_t *handle, uint16_t *service, uint64_t *tag);
+/* The next request to cancel; false: none. <told>: see cancel_told(). */
+bool edge_take_cancel(struct lcore *lc, uint64_t *handle, uint16_t *service, uint64_t *tag,
+		      bool *told);
 
 /*
  * A request that is larger than a packet and has no place in a worker's memory yet. While the call

@@ -345,6 +345,7 @@ struct edge_cancel {
 	uint64_t handle; /* of its flow */
 	uint64_t tag;
 	uint16_t service;
+	bool told; /* its end was counted, and its client told */
 };
 #define EDGE_CANCELS 1024
 

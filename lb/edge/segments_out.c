@@ -343,6 +343,8 @@ bool edge_emit(struct edge *e, struct edge_connection *c, unsigned int *sent)
 			edge_extend(e, c, &h);
 		if (!emit_one(e, c, flow, &h)) {
 			e->lc->stats.drop[LB_DROP_NO_MBUF]++;
+			/* No timer sends it again. */
+			c->tcp.rst_now = h.flags & TCP_BIT_RST;
 			return false;
 		}
 		if (unlikely(e->lc->trace != NULL && h.flags & TCP_BIT_RST))

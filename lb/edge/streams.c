@@ -41,8 +41,10 @@ void edge_stream_cancel(struct edge_busy *b, const struct edge_request *r)
 
 	/* Without a place for it the worker sends the rest, which is dropped. */
 	if (r->sent && e->n_cancels < EDGE_CANCELS)
-		e->cancel[e->n_cancels++] = (struct edge_cancel){
-			.handle = b->connection->handle, .tag = r->number, .service = r->service};
+		e->cancel[e->n_cancels++] = (struct edge_cancel){.handle = b->connection->handle,
+								 .tag = r->number,
+								 .service = r->service,
+								 .told = true};
 }
 
 /* Nothing is added to what the client has not taken yet; and a client that is still sending its

@@ -76,7 +76,7 @@ static void view_tcp(const struct tcp_connection *t, struct lb_connection *out)
 
 struct view_question {
 	uint64_t handle;
-	struct lb_connection *out;
+	struct lb_connection out;
 	bool found;
 };
 
@@ -91,27 +91,27 @@ static void view_answer(void *lcore, void *argument)
 		return;
 	q->found = true;
 	if (flow->state == FLOW_TCP_WAIT) {
-		q->out->state = TCP_TIME_WAIT;
+		q->out.state = TCP_TIME_WAIT;
 		return;
 	}
 	c = edge_connection_of(lc->edge, flow);
-	view_tcp(&c->tcp, q->out);
+	view_tcp(&c->tcp, &q->out);
 	edge_select(lc->edge, c->service);
-	q->out->rto_ms = tcp_timer_rto_ms(&lc->edge->stack, &c->tcp);
-	q->out->closing = c->closing;
-	q->out->secured = c->secured;
+	q->out.rto_ms = tcp_timer_rto_ms(&lc->edge->stack, &c->tcp);
+	q->out.closing = c->closing;
+	q->out.secured = c->secured;
 	if (c->secured && edge_session_of(lc->edge, c) != NULL)
-		q->out->tls_version = edge_session_of(lc->edge, c)->version;
+		q->out.tls_version = edge_session_of(lc->edge, c)->version;
 	if (c->busy != NULL)
-		view_busy(c->busy, q->out);
+		view_busy(c->busy, &q->out);
 }
 
 bool lb_connection_read(struct lb *lb, unsigned int lcore, uint64_t handle,
 			struct lb_connection *out)
 {
-	struct view_question q = {.handle = handle, .out = out};
+	struct view_question q = {.handle = handle};
 
-	*out = (struct lb_connection){0};
-	mailbox_send(&lb->lcore[lcore]->mailbox, view_answer, lb->lcore[lcore], &q);
+	lcores_ask(lb, lcore, view_answer, &q, sizeof(q));
+	*out = q.out;
 	return q.found;
 }

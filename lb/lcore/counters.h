@@ -46,6 +46,7 @@ struct lb_lcore_stats {
 	uint64_t polls, idle_polls, sleeps; /* iterations of its loop; those that found nothing */
 	/* now, and the limit: packets that workers have not acknowledged; requests that wait */
 	uint64_t window_held, window_packets, queued, queue_packets;
+	uint64_t stands_ms; /* for how long it has not ended a turn; 0: it goes on (lcores.h) */
 };
 
 struct lb_service_stats {

@@ -18,6 +18,7 @@
 #include "config/zone.h"
 #include "lcore/model_table.h"
 #include "lcore/service.h"
+#include "lcore/lcores.h"
 #include "packet/owner.h"
 #include "runtime/neigh.h"
 #include "runtime/port.h"
@@ -28,6 +29,8 @@ struct lcore;
 struct retire;
 struct link;
 struct tls_helper;
+struct trace;
+struct lcores_free;
 struct verbs_port;
 struct worker;
 
@@ -90,6 +93,7 @@ struct lb {
 	uint64_t shortest_timeout; /* TSC; atomic; the shortest request_timeout of all services */
 	/* control thread only */
 	struct worker_pool *pool;
+	struct link **link[LB_LCORES_MAX]; /* by worker number; an lcore has each of them later */
 	struct worker_settings *settings; /* of operators, by worker name: operator_settings.c */
 	struct state_file state_file;     /* where they are stored; without a path they are not */
 	struct assign_result assigned[LB_SERVICES_MAX];
@@ -104,6 +108,7 @@ struct lb {
 	uint32_t stop_served_ms;
 	struct capture *capture; /* the last one, running or over; NULL: there was none */
 	uint32_t capture_id;
+	struct trace *trace[LB_LCORES_MAX]; /* of the flow that is traced, or NULL */
 	bool tracing;
 	uint32_t trace_id, trace_read_ms;
 	uint64_t service_seed; /* of the service tables */
@@ -111,8 +116,14 @@ struct lb {
 	struct tls_helper *tls; /* makes handshakes; NULL: no service had TLS at the start */
 	struct retire *retire; /* services that a reload removed: retire.c */
 	uint64_t turns_since;  /* QSBR's token: since then each lcore is to begin a turn; 0: none */
-	uint32_t turns_since_ms;
-	bool turns_told;       /* the log has that one does not */
+	struct lcore_seen
+		seen[LB_LCORES_MAX]; /* which lcores go on, and what waits for them: lcores.c */
+	uint32_t lcores_ms;          /* when that was last looked at */
+	struct lcores_free *to_free, *to_free_end;
+	unsigned int n_to_free;
+	unsigned int n_changes; /* of the configuration, that some lcore may not have taken over */
+	bool unsettled;         /* it took too long the last time */
+	bool publish_due;       /* pick tables that could not be published yet */
 	bool memifs_rest;      /* no lcore uses any: handlers of their driver may run */
 	struct link *detached; /* links to free when their lcores have reaped them */
 	void (*on_event)(struct worker *worker, void *context); /* see lb_on_worker_event() */

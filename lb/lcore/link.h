@@ -87,6 +87,9 @@ struct link {
 	bool dirty;    /* on the lcore's list of links with descriptors or ACKs to send */
 	bool active;   /* on the lcore's list of links that housekeeping visits */
 	bool suspect;  /* its worker may have gone: no new requests */
+	/* what the control thread says of that, and whether a call with it is on its way (atomic)
+	 */
+	uint8_t doubted, doubt_sent;
 	/* the worker's ring */
 	uint32_t rkey;
 	uint32_t slots; /* power of two */
@@ -140,7 +143,12 @@ struct link {
 	 * frees the link */
 	struct link *next_detached; /* on the lcore's list */
 	struct link *next_to_free;  /* on the control thread's */
+	int let_go;                 /* atomic: the lcore has detached it */
 	int reaped;                 /* atomic */
+	/* the control thread's, once its worker is gone: whose it is, whether that lcore was asked
+	 * to detach it, and whether the device was stopped */
+	uint16_t lcore;
+	bool asked, stopped;
 	/* engine verbs: the queue pair, until it is stopped (atomic); the control thread's */
 	struct verbs_qp *qp;
 	uint16_t *

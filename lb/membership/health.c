@@ -34,7 +34,7 @@ static uint32_t last_heartbeat(const struct lb *lb, const struct worker *w)
 	uint32_t now = lb_now_ms(lb), slowest = now;
 
 	for (unsigned int i = 0; i < lb->n_lcores; i++) {
-		const struct link *link = lb->lcore[i]->link[w->number];
+		const struct link *link = lb->link[i][w->number];
 		uint32_t at =
 			link == NULL ? 0 : __atomic_load_n(&link->heartbeat_ms, __ATOMIC_RELAXED);
 
@@ -56,7 +56,7 @@ static uint32_t health_silence_ms(const struct lb *lb, const struct worker *w)
 
 	for (unsigned int i = 0; i < lb->n_lcores; i++) {
 		const struct lcore *lc = lb->lcore[i];
-		const struct link *link = lc->link[w->number];
+		const struct link *link = lb->link[i][w->number];
 		uint32_t until = __atomic_load_n(&lc->caught_up_ms, __ATOMIC_RELAXED), at;
 		int32_t age;
 
@@ -73,7 +73,7 @@ static uint32_t health_silence_ms(const struct lb *lb, const struct worker *w)
 static const char *links_error(const struct lb *lb, const struct worker *w)
 {
 	for (unsigned int i = 0; i < lb->n_lcores; i++) {
-		const struct link *link = lb->lcore[i]->link[w->number];
+		const struct link *link = lb->link[i][w->number];
 		const char *error = link == NULL ? NULL : link_error(link);
 
 		if (error != NULL)
@@ -88,7 +88,7 @@ static uint64_t link_doubts(const struct lb *lb, const struct worker *w)
 	uint64_t doubts = 0;
 
 	for (unsigned int i = 0; i < lb->n_lcores; i++) {
-		const struct link *link = lb->lcore[i]->link[w->number];
+		const struct link *link = lb->link[i][w->number];
 
 		if (link != NULL)
 			doubts +=
@@ -100,32 +100,36 @@ static uint64_t link_doubts(const struct lb *lb, const struct worker *w)
 
 /* --- doubt ---------------------------------------------------------------------------------- */
 
-static void mark_suspect(void *lcore, void *argument)
+/* On the lcore. An lcore that stood still sees the last of what was said of the worker meanwhile.
+ */
+static void mark_link(void *lcore, void *argument)
 {
 	struct lcore *lc = lcore;
 	struct link *link = argument;
+	bool suspect;
 
-	lc->n_suspect += !link->suspect;
-	link->suspect = true;
-	lc->next_housekeeping = 0;
+	__atomic_store_n(&link->doubt_sent, 0, __ATOMIC_SEQ_CST);
+	suspect = __atomic_load_n(&link->doubted, __ATOMIC_SEQ_CST);
+	if (suspect == link->suspect)
+		return;
+	lc->n_suspect += suspect ? 1 : -1;
+	link->suspect = suspect;
+	if (suspect)
+		lc->next_housekeeping = 0;
 }
 
-static void mark_trusted(void *lcore, void *argument)
-{
-	struct lcore *lc = lcore;
-	struct link *link = argument;
-
-	lc->n_suspect -= link->suspect;
-	link->suspect = false;
-}
-
-static void tell_lcores(struct lb *lb, const struct worker *w, mailbox_call what)
+/* Tell the lcores of a worker that may have gone, or is trusted again. */
+static void tell_lcores(struct lb *lb, const struct worker *w, bool suspect)
 {
 	for (unsigned int i = 0; i < lb->n_lcores; i++) {
-		struct link *link = lb->lcore[i]->link[w->number];
+		struct link *link = lb->link[i][w->number];
 
-		if (link != NULL)
-			mailbox_send(&lb->lcore[i]->mailbox, what, lb->lcore[i], link);
+		if (link == NULL)
+			continue;
+		__atomic_store_n(&link->doubted, suspect, __ATOMIC_SEQ_CST);
+		if (!__atomic_exchange_n(&link->doubt_sent, 1, __ATOMIC_SEQ_CST) &&
+		    !lcores_post(lb, i, mark_link, link, 0))
+			__atomic_store_n(&link->doubt_sent, 0, __ATOMIC_SEQ_CST);
 	}
 }
 
@@ -158,7 +162,7 @@ static uint32_t longest_run_ms(const struct lb *lb, struct worker *w)
 		longest[0] = 0;
 	}
 	for (unsigned int i = 0; i < lb->n_lcores; i++) {
-		struct link *link = lb->lcore[i]->link[w->number];
+		struct link *link = lb->link[i][w->number];
 
 		if (link == NULL)
 			continue;
@@ -174,13 +178,14 @@ static uint32_t suspect_after_ms(const struct lb *lb, struct worker *w)
 	       RTE_MAX(w->spec.max_run_ms, 2 * longest_run_ms(lb, w));
 }
 
-/* True when a heartbeat has come on every link since then. */
+/* True when a heartbeat has come on every link since then; where an lcore stands still, none can.
+ */
 static bool heard_since(const struct lb *lb, const struct worker *w, uint32_t since_ms)
 {
 	for (unsigned int i = 0; i < lb->n_lcores; i++) {
-		const struct link *link = lb->lcore[i]->link[w->number];
+		const struct link *link = lb->link[i][w->number];
 
-		if (link != NULL &&
+		if (link != NULL && lb_lcore_stands_ms(lb, i) == 0 &&
 		    (int32_t)(__atomic_load_n(&link->heartbeat_ms, __ATOMIC_RELAXED) - since_ms) <=
 			    0)
 			return false;
@@ -223,7 +228,7 @@ static void check_silence(struct lb *lb, struct worker *w)
 		w->doubt.until_ms = lb_now_ms(lb);
 		registry_set_state(lb, w, WORKER_SUSPECT,
 				   "its agent's connection closed; no heartbeat since");
-		return tell_lcores(lb, w, mark_suspect);
+		return tell_lcores(lb, w, true);
 	}
 	/* The worker leaves the pick tables first; then its requests are assigned again. */
 	if (w->doubt.silent && w->state == WORKER_ACTIVE) {
@@ -231,7 +236,7 @@ static void check_silence(struct lb *lb, struct worker *w)
 		snprintf(reason, sizeof(reason), "no heartbeat from its loop for %u ms", ms);
 		registry_set_state(lb, w, WORKER_SUSPECT, reason);
 	}
-	tell_lcores(lb, w, w->doubt.silent ? mark_suspect : mark_trusted);
+	tell_lcores(lb, w, w->doubt.silent);
 }
 
 void health_hint(struct lb *lb, struct worker *w)
@@ -341,14 +346,36 @@ static void check_slow_start(struct lb *lb, struct worker *w)
 }
 
 /*
+ * ms since the last heartbeat that an lcore which goes on should have received, on the slowest
+ * link. One that stood still could receive none, which is no fault of the worker's. The clock wraps
+ * after 49 days; differences of times stay right.
+ */
+static uint32_t heartbeat_age_ms(const struct lb *lb, const struct worker *w)
+{
+	int32_t oldest = 0, age;
+
+	for (unsigned int i = 0; i < lb->n_lcores; i++) {
+		const struct link *link = lb->link[i][w->number];
+		uint32_t at, stood = lb->seen[i].until_ms;
+
+		if (link == NULL)
+			continue;
+		at = __atomic_load_n(&link->heartbeat_ms, __ATOMIC_RELAXED);
+		if (stood != 0 && (int32_t)(stood - at) > 0)
+			at = stood;
+		age = lb_now_ms(lb) - at;
+		oldest = RTE_MAX(oldest, age);
+	}
+	return oldest;
+}
+
+/*
  * True after <limit> ms of silence, or after ten times <limit> even if the lcore still has packets
- * to receive. The clock wraps after 49 days; differences of times stay right.
+ * to receive.
  */
 static bool is_dead(const struct lb *lb, const struct worker *w, uint32_t limit)
 {
-	int32_t age = lb_now_ms(lb) - w->heartbeat_ms;
-
-	return health_silence_ms(lb, w) > limit || (age > 0 && (uint32_t)age / 10 > limit);
+	return health_silence_ms(lb, w) > limit || heartbeat_age_ms(lb, w) / 10 > limit;
 }
 
 static void check_draining(struct lb *lb, struct worker *w)

@@ -33,8 +33,12 @@ static int settings_refuse(int ret, char *error, size_t error_size)
 
 static struct worker_settings *settings_begin(const struct lb *lb, char *error, size_t error_size)
 {
-	struct worker_settings *next = workers_settings_clone(lb->settings);
+	struct worker_settings *next;
 
+	/* A change publishes pick tables. */
+	if (lcores_check(lb, error, error_size) < 0)
+		return NULL;
+	next = workers_settings_clone(lb->settings);
 	if (next == NULL)
 		settings_refuse(-ENOMEM, error, error_size);
 	return next;

@@ -81,9 +81,9 @@ bool probe_start(struct lb *lb, struct worker *w)
 	if (order.bytes == 0)
 		return false;
 	for (unsigned int i = 0; i < lb->n_lcores; i++) {
-		order.link = lb->lcore[i]->link[w->number];
+		order.link = lb->link[i][w->number];
 		if (order.link != NULL)
-			mailbox_send(&lb->lcore[i]->mailbox, send_probe, lb->lcore[i], &order);
+			lcores_post(lb, i, send_probe, &order, sizeof(order));
 	}
 	return true;
 }
@@ -93,7 +93,7 @@ enum probe_state probe_result(const struct lb *lb, const struct worker *w)
 	enum probe_state result = PROBE_GOOD;
 
 	for (unsigned int i = 0; i < lb->n_lcores; i++) {
-		const struct link *link = lb->lcore[i]->link[w->number];
+		const struct link *link = lb->link[i][w->number];
 		enum probe_state state =
 			link == NULL ? PROBE_BAD : __atomic_load_n(&link->probe, __ATOMIC_ACQUIRE);
 

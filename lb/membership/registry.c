@@ -36,17 +36,25 @@ static int registry_fail(char *error, size_t size, int code, const char *format,
 
 /* --- publishing pick tables ---------------------------------------------------------------- */
 
-void registry_publish(struct lb *lb, const char *model)
+static void free_pick_table(void *table)
 {
-	struct pick_table *old[LB_SERVICES_MAX] = {NULL}, *table;
-	struct model_table *models, *old_models = NULL;
-	unsigned int n = lb->config.n_services;
+	workers_pick_table_destroy(table);
+}
 
-	service_workers_update(lb, &lb->config);
-	for (unsigned int i = 0; i < n; i++) {
+static void free_models(void *models)
+{
+	model_table_destroy(models);
+}
+
+/* Of the services of <model>; NULL: of all. */
+static void publish_picks(struct lb *lb, const char *model)
+{
+	struct pick_table *table;
+
+	for (unsigned int i = 0; i < lb->config.n_services; i++) {
 		const struct lb_service_config *s = &lb->config.service[i];
 
-		if (!lb_service_serves(s) || strcmp(s->model, model) != 0)
+		if (!lb_service_serves(s) || (model != NULL && strcmp(s->model, model) != 0))
 			continue;
 		table = service_workers_table(lb, s, i);
 		if (table == NULL) {
@@ -54,21 +62,43 @@ void registry_publish(struct lb *lb, const char *model)
 			LB_LOG(ERR, "no memory for the pick table service=%s", s->name);
 			continue;
 		}
-		old[i] = lb->pick[i];
-		__atomic_store_n(&lb->pick[i], table, __ATOMIC_RELEASE);
+		table = __atomic_exchange_n(&lb->pick[i], table, __ATOMIC_ACQ_REL);
+		lcores_free_later(lb, free_pick_table, table);
 	}
-	models = service_workers_models(lb, &lb->config);
+}
+
+static void publish_models(struct lb *lb)
+{
+	struct model_table *models = service_workers_models(lb, &lb->config);
+
 	if (models == NULL) {
 		/* So does this: what a model's workers say of it does not change. */
 		LB_LOG(ERR, "no memory for the table of models");
-	} else {
-		old_models = lb->models;
-		__atomic_store_n(&lb->models, models, __ATOMIC_RELEASE);
+		return;
 	}
-	rte_rcu_qsbr_synchronize(lb->qsbr, RTE_QSBR_THRID_INVALID);
-	for (unsigned int i = 0; i < n; i++)
-		workers_pick_table_destroy(old[i]);
-	model_table_destroy(old_models);
+	models = __atomic_exchange_n(&lb->models, models, __ATOMIC_ACQ_REL);
+	lcores_free_later(lb, free_models, models);
+}
+
+void registry_publish(struct lb *lb, const char *model)
+{
+	service_workers_update(lb, &lb->config);
+	/* Workers of the old tables that are gone have no credits, and their numbers are not given
+	 * again while too many tables wait: lb_registration_check(). */
+	lb->publish_due |= !lcores_has_room(lb);
+	if (lb->publish_due)
+		return;
+	publish_picks(lb, model);
+	publish_models(lb);
+	lcores_settle(lb);
+}
+
+void registry_publish_due(struct lb *lb)
+{
+	if (!lb->publish_due || !lcores_has_room(lb))
+		return;
+	lb->publish_due = false;
+	registry_publish(lb, NULL);
 }
 
 /* True for states in which a worker counts in pick tables. */
@@ -146,20 +176,48 @@ static void registry_detach_link(void *lcore, void *argument)
 	/* Its requests go to other workers, or their clients get notices as the ports have room. */
 	link->next_detached = lc->detached;
 	lc->detached = link;
+	/* Release: the control thread counts what was lost. */
+	__atomic_store_n(&link->let_go, 1, __ATOMIC_RELEASE);
+}
+
+/* The lcore has let go of the link. Stops the device, and counts what was in flight. */
+static void stop_link(struct lb *lb, struct link *link)
+{
+	const struct worker *w = workers_get(lb->pool, link->worker);
+
+	verbs_link_stop(link);
+	link->stopped = true;
+	/* Another worker may have the number. */
+	if (w == NULL || w->generation == link->worker_generation)
+		lb->lost[link->worker] += link->stats.lost;
+	else if (link->stats.lost > 0)
+		LB_LOG(WARNING, "event=late_loss lcore=%u lost=%lu", LINK_QPN_LCORE(link->qpn),
+		       link->stats.lost);
+}
+
+static void detach(struct lb *lb, struct link *link)
+{
+	uint32_t before = mailbox_last(&lb->lcore[link->lcore]->mailbox);
+	bool made = lcores_tell(lb, link->lcore, registry_detach_link, link, 0);
+
+	link->asked = made || mailbox_last(&lb->lcore[link->lcore]->mailbox) != before;
+	if (made)
+		stop_link(lb, link);
 }
 
 static void drop_links(struct lb *lb, struct worker *w)
 {
 	for (unsigned int i = 0; i < lb->n_lcores; i++) {
-		struct link *link = lb->lcore[i]->link[w->number];
+		struct link *link = lb->link[i][w->number];
 
 		if (link == NULL)
 			continue;
-		mailbox_send(&lb->lcore[i]->mailbox, registry_detach_link, lb->lcore[i], link);
-		verbs_link_stop(link);
-		lb->lost[w->number] += link->stats.lost;
+		lb->link[i][w->number] = NULL;
+		link->lcore = i;
 		link->next_to_free = lb->detached;
 		lb->detached = link;
+		/* Where the lcore stands still, registry_free_links() does the rest. */
+		detach(lb, link);
 	}
 }
 
@@ -179,7 +237,11 @@ void registry_free_links(struct lb *lb)
 	while (*at != NULL) {
 		struct link *link = *at;
 
-		if (__atomic_load_n(&link->reaped, __ATOMIC_ACQUIRE)) {
+		if (!link->asked)
+			detach(lb, link);
+		else if (!link->stopped && __atomic_load_n(&link->let_go, __ATOMIC_ACQUIRE))
+			stop_link(lb, link);
+		if (link->stopped && __atomic_load_n(&link->reaped, __ATOMIC_ACQUIRE)) {
 			*at = link->next_to_free;
 			link_destroy(link);
 		} else {
@@ -540,20 +602,28 @@ static uint16_t reply_source(const struct lb *lb, const struct lcore *lc, unsign
 	return owner_source_port(&lb->port[port].spread, &key, lc->queue[port], random);
 }
 
-/*
- * The lcore changes its table of queue pairs only on command of this thread, so it can be read
- * here.
- */
-static bool choose_qpn(const struct lcore *lc, uint32_t *qpn)
+/* Has a link of the lcore this place in its table, or will it have it? */
+static bool has_place(const struct lb *lb, unsigned int lcore, uint32_t place)
+{
+	for (unsigned int i = 0; i < WORKERS_MAX; i++) {
+		const struct link *link = lb->link[lcore][i];
+
+		if (link != NULL && link->qp == NULL && LINK_QPN_PLACE(link->qpn) == place)
+			return true;
+	}
+	return false;
+}
+
+static bool choose_qpn(const struct lb *lb, unsigned int lcore, uint32_t *qpn)
 {
 	uint32_t random;
 
 	do {
 		if (getrandom(&random, sizeof(random), 0) != sizeof(random))
 			return false;
-		*qpn = LINK_QPN(lc->index, random);
+		*qpn = LINK_QPN(lcore, random);
 		/* 0 and 1 are management queue pairs (IBTA) */
-	} while (*qpn < 2 || lc->by_qpn[LINK_QPN_PLACE(*qpn)] != NULL);
+	} while (*qpn < 2 || has_place(lb, lcore, LINK_QPN_PLACE(*qpn)));
 	return true;
 }
 
@@ -625,7 +695,7 @@ static struct link *make_link(struct lb *lb, const struct worker *w,
 	};
 	if (lb->config.port[port].verbs)
 		return make_verbs_link(lb, &p, r, info);
-	if (!choose_qpn(lc, &p.qpn))
+	if (!choose_qpn(lb, lc->index, &p.qpn))
 		return NULL;
 	p.reply_rkey = random[1];
 	/* One source port per queue pair, so that ECMP spreads links over paths. */
@@ -672,6 +742,9 @@ int lb_registration_check(const struct lb *lb, const struct lb_registration *r, 
 	if (port < 0)
 		return registry_fail(error, error_size, -EHOSTUNREACH,
 				     "address: no fabric port reaches it");
+	/* A worker serves all lcores, or is not active. */
+	if (lcores_check_all(lb, error, error_size) < 0)
+		return -EBUSY;
 	ret = check_worker(lb, r, error, error_size);
 	if (ret == 0)
 		ret = check_links(lb, r, error, error_size);
@@ -702,9 +775,11 @@ struct worker *lb_worker_register(struct lb *lb, const struct lb_registration *r
 	w->registered_ms = lb_now_ms(lb);
 	lb->lost[w->number] = 0;
 	settings_apply(lb, w);
-	for (unsigned int i = 0; i < r->n_links; i++)
-		mailbox_send(&lb->lcore[r->link[i].lcore]->mailbox, registry_attach_link,
-			     lb->lcore[r->link[i].lcore], link[i]);
+	for (unsigned int i = 0; i < r->n_links; i++) {
+		lb->link[r->link[i].lcore][w->number] = link[i];
+		/* There is room: lb_registration_check(). */
+		lcores_tell(lb, r->link[i].lcore, registry_attach_link, link[i], 0);
+	}
 	registry_set_state(lb, w, WORKER_JOINING, "registered; resolving its address");
 	resolve_start(lb, w->number, port, &r->address);
 	return w;

@@ -85,8 +85,13 @@ void lb_on_worker_event(struct lb *lb, lb_worker_event event, void *context);
 void registry_set_state(struct lb *lb, struct worker *w, enum worker_state state,
 			const char *reason);
 
-/* Publish new pick tables for every service of <model>, and the table of models. */
+/*
+ * Publish new pick tables for every service of <model> (NULL: for all), and the table of models.
+ * Not now when too many old ones wait for an lcore that stands still: registry_publish_due() does
+ * it then.
+ */
 void registry_publish(struct lb *lb, const char *model);
+void registry_publish_due(struct lb *lb);
 
 /*
  * Check that the registered workers can serve the services of <config>. 0, or -EINVAL with a

@@ -125,7 +125,7 @@ static void count_kept(void *lcore, void *argument)
 
 struct move {
 	uint16_t worker;
-	const uint8_t *mac;
+	uint8_t mac[6];
 };
 
 static void resolve_set_link_mac(void *lcore, void *argument)
@@ -145,14 +145,16 @@ static void resolve_set_link_mac(void *lcore, void *argument)
 static void resolve_set_mac(struct lb *lb, unsigned int worker, const uint8_t *mac)
 {
 	struct neighbour *n = &lb->neighbour[worker];
-	struct move move = {.worker = worker, .mac = n->mac};
+	struct move move = {.worker = worker};
 
 	n->resolved = true;
 	n->doubtful = false;
 	n->again_ms = 0;
 	memcpy(n->mac, mac, 6);
+	memcpy(move.mac, mac, 6);
+	/* Where too many calls wait, the address is asked for again. */
 	for (unsigned int k = 0; k < lb->n_lcores; k++)
-		mailbox_send(&lb->lcore[k]->mailbox, resolve_set_link_mac, lb->lcore[k], &move);
+		n->resolved &= lcores_post(lb, k, resolve_set_link_mac, &move, sizeof(move));
 }
 
 /* Format a MAC address for the log. */
@@ -184,7 +186,7 @@ static void resolve_deny_claim(struct lb *lb, unsigned int worker, uint32_t now_
 {
 	struct neighbour *n = &lb->neighbour[worker];
 
-	mailbox_send(&lb->lcore[0]->mailbox, count_kept, lb->lcore[0], NULL);
+	lcores_post(lb, lcores_any(lb), count_kept, NULL, 0);
 	if (n->told_ms != 0 && now_ms - n->told_ms < TELL_AGAIN_MS)
 		return;
 	n->told_ms = now_ms | 1;
@@ -238,7 +240,7 @@ static void resolve_proceed_claim(struct lb *lb, unsigned int worker, uint32_t n
 	}
 	switch (neigh_claim_due(&n->claim, now_ms, lb->config.neighbour_probe_ms)) {
 	case NEIGH_DUE_PROBE:
-		mailbox_send(&lb->lcore[0]->mailbox, resolve_probe, lb->lcore[0], n);
+		lcores_post(lb, lcores_any(lb), resolve_probe, n, sizeof(*n));
 		break;
 	case NEIGH_DUE_MOVE:
 		resolve_log_claim(lb, worker, n->claim.mac, true);
@@ -276,7 +278,7 @@ void resolve_doubt(struct lb *lb, uint16_t worker, uint64_t doubts)
 
 struct announcement {
 	uint16_t port;
-	const struct lb_address *address;
+	struct lb_address address;
 };
 
 static void announce(void *lcore, void *argument)
@@ -288,15 +290,15 @@ static void announce(void *lcore, void *argument)
 
 	if (m != NULL)
 		send_on(lc, a->port, m,
-			neigh_announcement_build(rte_pktmbuf_mtod(m, uint8_t *), a->address->family,
-						 &a->address->addr, mac));
+			neigh_announcement_build(rte_pktmbuf_mtod(m, uint8_t *), a->address.family,
+						 &a->address.addr, mac));
 }
 
 static void announce_on(struct lb *lb, uint16_t port, const struct lb_address *address)
 {
-	struct announcement a = {.port = port, .address = address};
+	struct announcement a = {.port = port, .address = *address};
 
-	mailbox_send(&lb->lcore[0]->mailbox, announce, lb->lcore[0], &a);
+	lcores_post(lb, lcores_any(lb), announce, &a, sizeof(a));
 }
 
 void resolve_announce_vip(struct lb *lb, const struct lb_address *vip)
@@ -355,6 +357,6 @@ void resolve_tick(struct lb *lb, uint32_t now_ms)
 			continue;
 		n->again_ms = RTE_MIN(RTE_MAX(2 * n->again_ms, ASK_FIRST_MS), ASK_AGAIN_MS);
 		n->asked_ms = now_ms | 1;
-		mailbox_send(&lb->lcore[0]->mailbox, resolve_ask, lb->lcore[0], n);
+		lcores_post(lb, lcores_any(lb), resolve_ask, n, sizeof(*n));
 	}
 }

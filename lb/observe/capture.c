@@ -21,6 +21,13 @@
 #define RINGS_MAX (32u << 20)
 #define RING_MAX  (8u << 20)
 
+/* The lcores' part of a capture: freed when none is in a callback any more. */
+struct taps {
+	struct capture_filter *filter; /* NULL: all packets */
+	struct capture_tap *tap;       /* one per lcore that has a queue of the port */
+	unsigned int n;
+};
+
 struct capture {
 	struct capture_params params;
 	uint32_t id;
@@ -28,9 +35,7 @@ struct capture {
 	uint32_t since_ms; /* when it began; until then, when it was asked for */
 	pid_t reader;      /* the process with the socket's other end; 0: not known */
 	const struct port *port;
-	struct capture_filter *filter; /* NULL: all packets */
-	struct capture_tap *tap;       /* one per lcore that has a queue of the port */
-	unsigned int n_taps;
+	struct taps taps;
 	struct capture_writer writer;
 	bool writing; /* there is a thread to join */
 	bool done;
@@ -84,47 +89,58 @@ static int make_taps(struct capture *c, const struct lb *lb, unsigned int port)
 {
 	unsigned int queues = lb->port[port].queues;
 
-	c->tap = aligned_alloc(alignof(struct capture_tap), lb->n_lcores * sizeof(*c->tap));
-	if (c->tap == NULL)
+	c->taps.tap =
+		aligned_alloc(alignof(struct capture_tap), lb->n_lcores * sizeof(*c->taps.tap));
+	if (c->taps.tap == NULL)
 		return -ENOMEM;
-	memset(c->tap, 0, lb->n_lcores * sizeof(*c->tap));
+	memset(c->taps.tap, 0, lb->n_lcores * sizeof(*c->taps.tap));
 	for (unsigned int i = 0; i < lb->n_lcores; i++) {
 		struct lcore *lc = lb->lcore[i];
-		struct capture_tap *tap = &c->tap[c->n_taps];
+		struct capture_tap *tap = &c->taps.tap[c->taps.n];
 
 		if (lc->queue[port] == LCORE_NO_QUEUE)
 			continue;
 		if (capture_ring_init(&tap->ring, ring_size(queues)) < 0)
 			return -ENOMEM;
-		tap->filter = c->filter;
+		tap->filter = c->taps.filter;
 		tap->snaplen = c->params.snaplen;
 		tap->queue = lc->queue[port];
 		tap->tx = &lc->tx[port];
-		c->n_taps++;
+		c->taps.n++;
 	}
 	return 0;
 }
 
-static void free_taps(struct capture *c)
+/* DPDK took the callbacks off its lists and left their memory to us. */
+static void free_taps(void *what)
 {
-	for (unsigned int i = 0; i < c->n_taps; i++) {
-		c->filtered += c->tap[i].filtered;
-		c->dropped += c->tap[i].dropped;
-		capture_ring_fini(&c->tap[i].ring);
+	struct taps *taps = what;
+
+	for (unsigned int i = 0; i < taps->n; i++) {
+		rte_free((void *)(uintptr_t)taps->tap[i].in);
+		rte_free((void *)(uintptr_t)taps->tap[i].out);
+		capture_ring_fini(&taps->tap[i].ring);
 	}
-	free(c->tap);
-	c->tap = NULL;
-	c->n_taps = 0;
-	capture_filter_destroy(c->filter);
-	c->filter = NULL;
+	free(taps->tap);
+	capture_filter_destroy(taps->filter);
+	free(taps);
 }
 
-static void capture_free(struct capture *c)
+/* The capture is over: count what the taps have counted, and free them when no lcore uses them. */
+static void drop_taps(struct lb *lb, struct capture *c)
 {
-	if (c == NULL)
-		return;
-	free_taps(c);
-	free(c);
+	struct taps *taps = malloc(sizeof(*taps));
+
+	for (unsigned int i = 0; i < c->taps.n; i++) {
+		c->filtered += __atomic_load_n(&c->taps.tap[i].filtered, __ATOMIC_RELAXED);
+		c->dropped += __atomic_load_n(&c->taps.tap[i].dropped, __ATOMIC_RELAXED);
+	}
+	if (taps != NULL) {
+		*taps = c->taps;
+		lcores_free_later(lb, free_taps, taps);
+		lcores_settle(lb);
+	}
+	c->taps = (struct taps){0};
 }
 
 static int capture_make(struct capture *c, const struct lb *lb, char *error, size_t size)
@@ -144,8 +160,8 @@ static int capture_make(struct capture *c, const struct lb *lb, char *error, siz
 	if (c->params.program[0] != '\0') {
 		char reason[160];
 
-		c->filter = capture_filter_create(c->params.program, reason, sizeof(reason));
-		if (c->filter == NULL) {
+		c->taps.filter = capture_filter_create(c->params.program, reason, sizeof(reason));
+		if (c->taps.filter == NULL) {
 			snprintf(error, size, "filter: %s", reason);
 			return -EINVAL;
 		}
@@ -186,6 +202,8 @@ int lb_capture_start(struct lb *lb, const struct capture_params *params, uint32_
 	int ret = check_no_other(lb, error, size);
 	struct capture *c;
 
+	if (ret == 0)
+		ret = lcores_check(lb, error, size);
 	if (ret < 0)
 		return ret;
 	c = calloc(1, sizeof(*c));
@@ -196,12 +214,13 @@ int lb_capture_start(struct lb *lb, const struct capture_params *params, uint32_
 	c->params = *params;
 	ret = capture_make(c, lb, error, size);
 	if (ret < 0) {
-		capture_free(c);
+		drop_taps(lb, c);
+		free(c);
 		return ret;
 	}
 	c->id = *id = ++lb->capture_id;
 	c->since_ms = lb_now_ms(lb);
-	capture_free(lb->capture);
+	free(lb->capture); /* it is done */
 	lb->capture = c;
 	return 0;
 }
@@ -210,8 +229,8 @@ int lb_capture_start(struct lb *lb, const struct capture_params *params, uint32_
 
 static void capture_attach(struct capture *c)
 {
-	for (unsigned int i = 0; i < c->n_taps; i++) {
-		struct capture_tap *tap = &c->tap[i];
+	for (unsigned int i = 0; i < c->taps.n; i++) {
+		struct capture_tap *tap = &c->taps.tap[i];
 		struct port_queue q = port_queue(c->port, tap->queue);
 
 		if (c->params.directions & CAPTURE_IN)
@@ -221,31 +240,26 @@ static void capture_attach(struct capture *c)
 	}
 }
 
-/* DPDK takes the callbacks off its lists and leaves their memory to us. */
 static void capture_detach(struct lb *lb, struct capture *c)
 {
-	for (unsigned int i = 0; i < c->n_taps; i++) {
-		struct port_queue q = port_queue(c->port, c->tap[i].queue);
+	for (unsigned int i = 0; i < c->taps.n; i++) {
+		struct port_queue q = port_queue(c->port, c->taps.tap[i].queue);
 
-		if (c->tap[i].in != NULL)
-			rte_eth_remove_rx_callback(q.id, q.queue, c->tap[i].in);
-		if (c->tap[i].out != NULL)
-			rte_eth_remove_tx_callback(q.id, q.queue, c->tap[i].out);
+		if (c->taps.tap[i].in != NULL)
+			rte_eth_remove_rx_callback(q.id, q.queue, c->taps.tap[i].in);
+		if (c->taps.tap[i].out != NULL)
+			rte_eth_remove_tx_callback(q.id, q.queue, c->taps.tap[i].out);
 	}
-	/* Wait until each lcore has begun another poll: from then on no lcore runs a callback. */
-	rte_rcu_qsbr_synchronize(lb->qsbr, RTE_QSBR_THRID_INVALID);
-	for (unsigned int i = 0; i < c->n_taps; i++) {
-		rte_free((void *)(uintptr_t)c->tap[i].in);
-		rte_free((void *)(uintptr_t)c->tap[i].out);
-		c->tap[i].in = c->tap[i].out = NULL;
-	}
+	/* From the next poll on no lcore runs a callback. What one copies that stands still now,
+	 * and goes on later, is not in the file. */
+	lcores_pass(lb);
 }
 
 static bool is_attached(const struct capture *c)
 {
-	for (unsigned int i = 0; i < c->n_taps; i++)
-		if ((c->params.directions & CAPTURE_IN && c->tap[i].in == NULL) ||
-		    (c->params.directions & CAPTURE_OUT && c->tap[i].out == NULL))
+	for (unsigned int i = 0; i < c->taps.n; i++)
+		if ((c->params.directions & CAPTURE_IN && c->taps.tap[i].in == NULL) ||
+		    (c->params.directions & CAPTURE_OUT && c->taps.tap[i].out == NULL))
 			return false;
 	return true;
 }
@@ -256,8 +270,8 @@ static int capture_begin(struct lb *lb, struct capture *c, int fd)
 
 	capture_attach(c);
 	c->writer.fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	c->writer.tap = c->tap;
-	c->writer.n_taps = c->n_taps;
+	c->writer.tap = c->taps.tap;
+	c->writer.n_taps = c->taps.n;
 	c->writer.count = c->params.count;
 	c->writer.tsc_per_ms = lb->tsc_per_ms;
 	ret = !is_attached(c) ? -ENOMEM : c->writer.fd < 0 ? -errno : 0;
@@ -287,15 +301,15 @@ static void capture_end(struct lb *lb, struct capture *c, enum capture_state why
 		capture_writer_end(&c->writer);
 		return;
 	}
-	free_taps(c);
+	drop_taps(lb, c);
 	c->done = true;
 }
 
-static void capture_reap(struct capture *c)
+static void capture_reap(struct lb *lb, struct capture *c)
 {
 	capture_writer_join(&c->writer);
 	c->writing = false;
-	free_taps(c);
+	drop_taps(lb, c);
 	c->done = true;
 	LB_LOG(NOTICE,
 	       "event=capture_ended port=%s captured=%" PRIu64 " dropped=%" PRIu64 " reason=%s",
@@ -345,7 +359,7 @@ void capture_tick(struct lb *lb)
 	else if (c->state == CAPTURE_WAITING && age_ms >= LB_CAPTURE_WAIT_MS)
 		capture_end(lb, c, CAPTURE_DISCONNECTED);
 	if (c->writing && __atomic_load_n(&c->writer.done, __ATOMIC_ACQUIRE))
-		capture_reap(c);
+		capture_reap(lb, c);
 }
 
 void lb_capture_stop(struct lb *lb, uint32_t id)
@@ -368,9 +382,9 @@ int lb_capture_read(const struct lb *lb, uint32_t id, struct capture_status *out
 		.filtered = c->filtered,
 		.dropped = c->dropped,
 	};
-	for (unsigned int i = 0; i < c->n_taps; i++) {
-		out->filtered += __atomic_load_n(&c->tap[i].filtered, __ATOMIC_RELAXED);
-		out->dropped += __atomic_load_n(&c->tap[i].dropped, __ATOMIC_RELAXED);
+	for (unsigned int i = 0; i < c->taps.n; i++) {
+		out->filtered += __atomic_load_n(&c->taps.tap[i].filtered, __ATOMIC_RELAXED);
+		out->dropped += __atomic_load_n(&c->taps.tap[i].dropped, __ATOMIC_RELAXED);
 	}
 	return 0;
 }
@@ -383,7 +397,8 @@ void capture_destroy(struct lb *lb)
 		return;
 	capture_end(lb, c, CAPTURE_STOPPED);
 	if (c->writing)
-		capture_reap(c);
-	capture_free(c);
+		capture_reap(lb, c);
+	drop_taps(lb, c);
+	free(c);
 	lb->capture = NULL;
 }

@@ -2,6 +2,7 @@
 #include "observe/flow_trace.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "lcore/lcore.h"
@@ -369,23 +370,26 @@ static void trace_attach(void *lcore, void *trace)
 
 static void trace_end(struct lb *lb)
 {
-	for (unsigned int i = 0; i < lb->n_lcores; i++) {
-		struct trace *t = lb->lcore[i]->trace;
-
-		if (t == NULL)
-			continue;
-		mailbox_send(&lb->lcore[i]->mailbox, trace_attach, lb->lcore[i], NULL);
-		free(t);
+	for (unsigned int i = 0; lb->tracing && i < lb->n_lcores; i++) {
+		/* There is room, as few traces are begun while an lcore stands still. */
+		lcores_tell(lb, i, trace_attach, NULL, 0);
+		lcores_free_later(lb, free, lb->trace[i]);
+		lb->trace[i] = NULL;
 	}
+	lcores_settle(lb);
 	lb->tracing = false;
 }
 
-int lb_trace_start(struct lb *lb, const struct trace_flow *flow, uint32_t *id)
+int lb_trace_start(struct lb *lb, const struct trace_flow *flow, uint32_t *id, char *error,
+		   size_t size)
 {
 	struct trace *t[LB_LCORES_MAX];
 	unsigned int n = 0;
 
+	if (lcores_check(lb, error, size) < 0)
+		return -EBUSY;
 	trace_end(lb);
+	snprintf(error, size, "no memory for a trace");
 	while (n < lb->n_lcores && (t[n] = calloc(1, sizeof(*t[n]))) != NULL)
 		n++;
 	if (n < lb->n_lcores) {
@@ -407,7 +411,8 @@ int lb_trace_start(struct lb *lb, const struct trace_flow *flow, uint32_t *id)
 		t[i]->key.zone = flow->zone;
 		t[i]->any_zone = !flow->in_zone;
 		t[i]->start = lb_tsc(lb);
-		mailbox_send(&lb->lcore[i]->mailbox, trace_attach, lb->lcore[i], t[i]);
+		lb->trace[i] = t[i];
+		lcores_tell(lb, i, trace_attach, t[i], 0);
 	}
 	return 0;
 }
@@ -422,7 +427,7 @@ int lb_trace_read(struct lb *lb, uint32_t id, struct trace_event *out, unsigned 
 	lb->trace_read_ms = lb_now_ms(lb);
 	*lost = 0;
 	for (unsigned int i = 0; i < lb->n_lcores; i++) {
-		struct trace *t = lb->lcore[i]->trace;
+		struct trace *t = lb->trace[i];
 		uint32_t head = __atomic_load_n(&t->head, __ATOMIC_ACQUIRE);
 
 		while (got < n && t->tail != head) {

@@ -69,11 +69,12 @@ struct trace_flow {
 };
 
 /*
- * Begin a trace; a running one ends. 0 or -ENOMEM. A trace that is not read for LB_TRACE_IDLE_MS
- * ends by itself.
+ * Begin a trace; a running one ends. 0; or -ENOMEM or -EBUSY (too much waits for an lcore that
+ * stands still) and a sentence. A trace that is not read for LB_TRACE_IDLE_MS ends by itself.
  */
 #define LB_TRACE_IDLE_MS 10000u
-int lb_trace_start(struct lb *lb, const struct trace_flow *flow, uint32_t *id);
+int lb_trace_start(struct lb *lb, const struct trace_flow *flow, uint32_t *id, char *error,
+		   size_t size);
 /* Read up to <n> events, in order per lcore. Returns their number, or -ENOENT: it has ended. */
 int lb_trace_read(struct lb *lb, uint32_t id, struct trace_event *out, unsigned int n,
 		  uint64_t *lost);

@@ -40,6 +40,7 @@ RACING void lb_lcore_stats_read(const struct lb *lb, unsigned int lcore, struct 
 	out->window_packets = lc->window_max;
 	out->queued = lc->n_waiting;
 	out->queue_packets = lc->waiting_max;
+	out->stands_ms = lb_lcore_stands_ms(lb, lcore);
 }
 
 /* A pool counts the objects that the caches of all threads have, too. */
@@ -121,7 +122,7 @@ void lb_worker_stats_read(const struct lb *lb, const struct worker *worker,
 	memset(out, 0, sizeof(*out));
 	/* The control thread makes and destroys links, so none goes away meanwhile. */
 	for (unsigned int i = 0; i < lb->n_lcores; i++) {
-		const struct link *link = lb->lcore[i]->link[worker->number];
+		const struct link *link = lb->link[i][worker->number];
 
 		if (link != NULL)
 			stats_add_link(out, link);
@@ -139,7 +140,7 @@ void lb_worker_latency_read(const struct lb *lb, const struct worker *worker, st
 {
 	memset(out, 0, LATENCY_LINK_SIZE);
 	for (unsigned int i = 0; i < lb->n_lcores; i++) {
-		const struct link *link = lb->lcore[i]->link[worker->number];
+		const struct link *link = lb->link[i][worker->number];
 
 		if (link != NULL)
 			latency_merge_link(out, link->latency);

@@ -17,16 +17,24 @@
 #include "walk/replay.h"
 #include "walk/waiting.h"
 
+/* Changes that wait for an lcore at most: each has queues for all. */
+#define CHANGES_MAX 4u
+
 /* One lcore's new queues; after the change, its old ones. */
 struct lcore_queues {
 	struct queue *queue; /* by service number */
 };
 
-/* A change in progress. Arrays are indexed by service number. */
+/*
+ * A change in progress, until the last lcore has taken it over. Arrays are indexed by service
+ * number.
+ */
 struct change {
-	const struct lb_config *next;
+	struct lb *lb;
+	const struct lb_config *next; /* not used by lcores */
 	unsigned int n; /* all service numbers, old and new, are below this */
-	struct service_snapshot *view;
+	struct service_snapshot *view; /* the new services, and those that it frees */
+	struct service_snapshot *old;
 	struct lcore_queues *queues; /* by lcore */
 	struct pick_table *pick[LB_SERVICES_MAX];
 	struct model_table *models;
@@ -228,7 +236,8 @@ static void apply_publish_models(struct lb *lb, struct change *a)
 	a->models = old;
 }
 
-static void change_over(struct lb *lb, struct change *a)
+/* Returns the services that lcores had before. */
+static struct service_snapshot *change_over(struct lb *lb, struct change *a)
 {
 	uint64_t shortest = apply_shortest_timeout(lb, a->next);
 	struct service_snapshot *old = (struct service_snapshot *)lb->services;
@@ -243,12 +252,12 @@ static void change_over(struct lb *lb, struct change *a)
 	for (unsigned int k = 0; k < lb->n_lcores; k++) {
 		struct call call = {.a = a, .queues = &a->queues[k]};
 
-		mailbox_send(&lb->lcore[k]->mailbox, apply_on_lcore, lb->lcore[k], &call);
+		/* There is room: apply_config(). */
+		lcores_tell(lb, k, apply_on_lcore, &call, sizeof(call));
 	}
 	__atomic_store_n(&lb->shortest_timeout, shortest, __ATOMIC_RELAXED);
 	apply_publish(lb, a, false);
-	rte_rcu_qsbr_synchronize(lb->qsbr, RTE_QSBR_THRID_INVALID);
-	a->view = old; /* no lcore uses it any more */
+	return old;
 }
 
 /* --- the control thread's own ---------------------------------------------------------------- */
@@ -284,45 +293,72 @@ static void apply_remember(struct lb *lb, const struct lb_config *next)
 	memcpy(lb->config.service, next->service, sizeof(next->service));
 }
 
-static void apply_discard(const struct lb *lb, struct change *a)
+static void apply_discard(void *change)
 {
+	struct change *a = change;
+
 	for (unsigned int i = 0; i < a->n; i++) {
 		workers_pick_table_destroy(a->pick[i]);
-		for (unsigned int k = 0; a->queues != NULL && k < lb->n_lcores; k++)
+		for (unsigned int k = 0; a->queues != NULL && k < a->lb->n_lcores; k++)
 			if (a->queues[k].queue != NULL && a->requeue[i])
 				queue_fini(&a->queues[k].queue[i]);
 	}
-	for (unsigned int k = 0; a->queues != NULL && k < lb->n_lcores; k++)
+	for (unsigned int k = 0; a->queues != NULL && k < a->lb->n_lcores; k++)
 		free(a->queues[k].queue);
 	free(a->queues);
 	model_table_destroy(a->models);
-	free(a->view);
+	free(a->old);
+	a->lb->n_changes--;
+	free(a);
+}
+
+static int apply_change(struct lb *lb, struct change *a, struct lb_config *before, char *error,
+			size_t size)
+{
+	int ret;
+
+	*before = lb->config;
+	apply_compare(a, before);
+	ret = apply_prepare(lb, a, error, size);
+	if (ret < 0) {
+		service_workers_update(lb, &lb->config);
+		a->old = a->view;
+		return ret;
+	}
+	a->old = change_over(lb, a);
+	apply_remember(lb, a->next);
+	announce_new(lb, before);
+	return 0;
 }
 
 int apply_config(struct lb *lb, const struct lb_config *next, char *error, size_t size)
 {
-	struct change *a = calloc(1, sizeof(*a));
-	struct lb_config *before = malloc(sizeof(*before));
+	struct change *a;
+	struct lb_config *before;
 	int ret = -ENOMEM;
 
+	if (lcores_check(lb, error, size) < 0)
+		return -EBUSY;
+	if (lb->n_changes >= CHANGES_MAX)
+		return lcores_refuse(lb, error, size);
+	a = calloc(1, sizeof(*a));
+	before = malloc(sizeof(*before));
 	if (a == NULL || before == NULL) {
 		snprintf(error, size, "no memory");
-		goto out;
+		free(a);
+		free(before);
+		return -ENOMEM;
 	}
+	a->lb = lb;
 	a->next = next;
-	*before = lb->config;
-	apply_compare(a, before);
-	ret = apply_prepare(lb, a, error, size);
-	if (ret == 0) {
-		change_over(lb, a);
-		apply_remember(lb, next);
-		announce_new(lb, before);
-	} else {
-		service_workers_update(lb, &lb->config);
-	}
-	apply_discard(lb, a);
-out:
+	lb->n_changes++;
+	ret = apply_change(lb, a, before, error, size);
 	free(before);
-	free(a);
-	return ret;
+	if (ret < 0) {
+		apply_discard(a);
+		return ret;
+	}
+	lcores_free_later(lb, apply_discard, a);
+	lcores_settle(lb);
+	return 0;
 }

@@ -91,7 +91,7 @@ static void retire_reset_late(struct lb *lb, const struct retire *retire, uint16
 	LB_LOG(NOTICE, "service=%s leaving: resetting connections that clients have not closed",
 	       lb->config.service[service].name);
 	for (unsigned int k = 0; k < lb->n_lcores; k++)
-		mailbox_send(&lb->lcore[k]->mailbox, retire_reset, lb->lcore[k], &service);
+		lcores_tell(lb, k, retire_reset, &service, sizeof(service));
 }
 
 /* Find the leaving services without any request or connection. True if there is one. */
@@ -100,8 +100,10 @@ static bool find_idle(struct lb *lb, struct retire *retire)
 	struct busy all = {0};
 	bool any = false;
 
+	/* One that stands still may have requests of each. */
 	for (unsigned int k = 0; k < lb->n_lcores; k++)
-		mailbox_send(&lb->lcore[k]->mailbox, mark_busy, lb->lcore[k], &all);
+		if (!lcores_ask(lb, k, mark_busy, &all, sizeof(all)))
+			return false;
 	for (unsigned int i = 0; i < LB_SERVICES_MAX; i++) {
 		retire->done[i] = retire->left[i] && !all.busy[i] && !all.connected[i];
 		any |= retire->done[i];
@@ -126,7 +128,7 @@ static void end_flows(void *lcore, void *argument)
 
 static void end_some_flows(struct lb *lb, struct retire *retire)
 {
-	struct lcore *lc = lb->lcore[retire->lcore];
+	const struct lcore *lc = lb->lcore[retire->lcore];
 	struct flow_info rows[ROWS];
 	struct flows_to_end ending = {0};
 	unsigned int n = conntrack_dump(lc->ct, &retire->cursor, rows, ROWS);
@@ -137,7 +139,7 @@ static void end_some_flows(struct lb *lb, struct retire *retire)
 		    is_leaving(lb, rows[i].service))
 			ending.flow[ending.n++] = rows[i].handle;
 	if (ending.n > 0)
-		mailbox_send(&lc->mailbox, end_flows, lc, &ending);
+		lcores_tell(lb, retire->lcore, end_flows, &ending, sizeof(ending));
 	if (retire->cursor != CONNTRACK_DUMP_END)
 		return;
 	retire->cursor = 0;

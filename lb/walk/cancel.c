@@ -45,34 +45,45 @@ static void cancel_end_slot(struct lcore *lc, struct link *link, uint32_t number
 	cancel_slot(lc, link, number);
 }
 
+/* A request to cancel. */
+struct cancel {
+	const struct flow *flow;
+	uint64_t handle, tag;
+	uint16_t service;
+	bool told; /* the client has been told why, and the request was counted for that */
+};
+
 /* Visiting a link also uses one unit of the budget. */
-static bool cancel_on_link(struct lcore *lc, struct link *link, const struct flow *flow,
-			   uint64_t handle, uint64_t tag, uint32_t *budget)
+static bool cancel_on_link(struct lcore *lc, struct link *link, const struct cancel *c,
+			   uint32_t *budget)
 {
 	uint32_t number;
 
 	--*budget;
-	number = cancel_find_slot(link, handle, tag, budget);
+	number = cancel_find_slot(link, c->handle, c->tag, budget);
 	if (number == SLOT_NONE)
 		return false;
-	edge_note_worker(lc, flow, &link->slot[number]);
-	egress_notice(lc, flow, &link->client_path[number], LB_NOTICE_CANCELLED, tag);
+	if (c->told) {
+		cancel_slot(lc, link, number);
+		return true;
+	}
+	edge_note_worker(lc, c->flow, &link->slot[number]);
+	egress_notice(lc, c->flow, &link->client_path[number], LB_NOTICE_CANCELLED, c->tag);
 	cancel_end_slot(lc, link, number);
 	return true;
 }
 
-static bool cancel_anywhere(struct lcore *lc, const struct flow *flow, uint16_t service,
-			    uint64_t handle, uint64_t tag, uint32_t *budget)
+static bool cancel_anywhere(struct lcore *lc, const struct cancel *c, uint32_t *budget)
 {
+	const struct flow *flow = c->flow;
 	struct link *last = flow->worker == WORKER_NONE ? NULL : lc->link[flow->worker];
 
-	if (waiting_cancel(lc, flow, service, handle, tag, budget))
+	if (waiting_cancel(lc, flow, c->service, c->handle, c->tag, c->told, budget))
 		return true;
-	if (last != NULL && *budget > 0 && cancel_on_link(lc, last, flow, handle, tag, budget))
+	if (last != NULL && *budget > 0 && cancel_on_link(lc, last, c, budget))
 		return true;
 	for (unsigned int i = 0; i<lc->n_active && * budget> 0; i++)
-		if (lc->active[i] != last &&
-		    cancel_on_link(lc, lc->active[i], flow, handle, tag, budget))
+		if (lc->active[i] != last && cancel_on_link(lc, lc->active[i], c, budget))
 			return true;
 	return false;
 }
@@ -90,16 +101,32 @@ static uint32_t cancel_visits_left(struct lcore *lc, struct lcore_service *s)
 						    : 0;
 }
 
-void cancel_request(struct lcore *lc, const struct flow *flow, uint16_t service, uint64_t handle,
-		    uint64_t tag)
+static void cancel_wherever(struct lcore *lc, const struct cancel *c)
 {
-	struct lcore_service *s = &lc->service[service];
+	struct lcore_service *s = &lc->service[c->service];
 	uint32_t may = cancel_visits_left(lc, s), left = may;
 
-	if (!cancel_anywhere(lc, flow, service, handle, tag, &left))
+	if (!cancel_anywhere(lc, c, &left) && (left == 0 || !c->told))
 		lc->stats.drop[left == 0 ? LB_DROP_CANCEL_LIMIT : LB_DROP_CANCEL_UNKNOWN]++;
 	s->cancel_visits += may - left;
 	lc->cancel_budget -= may - left;
+}
+
+void cancel_request(struct lcore *lc, const struct flow *flow, uint16_t service, uint64_t handle,
+		    uint64_t tag)
+{
+	const struct cancel c = {.flow = flow, .handle = handle, .tag = tag, .service = service};
+
+	cancel_wherever(lc, &c);
+}
+
+void cancel_told(struct lcore *lc, const struct flow *flow, uint16_t service, uint64_t handle,
+		 uint64_t tag)
+{
+	const struct cancel c = {
+		.flow = flow, .handle = handle, .tag = tag, .service = service, .told = true};
+
+	cancel_wherever(lc, &c);
 }
 
 /* End the request if its flow has gone, or its deadline has passed. */

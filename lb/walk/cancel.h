@@ -10,6 +10,9 @@
 /* End the flow's request with this tag, wherever it is. */
 void cancel_request(struct lcore *lc, const struct flow *flow, uint16_t service, uint64_t handle,
 		    uint64_t tag);
+/* The same for one whose client has been told why it ends, and that was counted for it. */
+void cancel_told(struct lcore *lc, const struct flow *flow, uint16_t service, uint64_t handle,
+		 uint64_t tag);
 /* The client has been told or has gone: tell the worker not to run it. The slot stays taken until
  * then. */
 void cancel_slot(struct lcore *lc, struct link *link, uint32_t slot);

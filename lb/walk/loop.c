@@ -81,6 +81,7 @@ static void loop_stream_requests(struct lcore *lc, struct burst *b, uint64_t *cl
 {
 	uint64_t handle, tag;
 	uint16_t service;
+	bool told;
 
 	if (b->n > 0) {
 		unsigned int n = b->n;
@@ -96,11 +97,11 @@ static void loop_stream_requests(struct lcore *lc, struct burst *b, uint64_t *cl
 		b->n = 0;
 		loop_charge(lc, LB_STAGE_SEND, clock, n);
 	}
-	while (edge_take_cancel(lc, &handle, &service, &tag)) {
+	while (edge_take_cancel(lc, &handle, &service, &tag, &told)) {
 		struct flow *flow = conntrack_flow_get(lc->ct, handle);
 
 		if (flow != NULL)
-			cancel_request(lc, flow, service, handle, tag);
+			(told ? cancel_told : cancel_request)(lc, flow, service, handle, tag);
 	}
 }
 

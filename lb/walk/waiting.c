@@ -484,7 +484,7 @@ void waiting_expire(struct lcore *lc)
 }
 
 bool waiting_cancel(struct lcore *lc, const struct flow *flow, uint16_t service, uint64_t handle,
-		    uint64_t tag, uint32_t *budget)
+		    uint64_t tag, bool told, uint32_t *budget)
 {
 	struct queue *queue = &lc->service[service].queue;
 	uint32_t place = queue_find(queue, waiting_client_queue(lc, flow), handle, tag, budget);
@@ -494,7 +494,10 @@ bool waiting_cancel(struct lcore *lc, const struct flow *flow, uint16_t service,
 		return false;
 	ended = queue_remove(queue, place);
 	waiting_left(lc, service, &ended);
-	waiting_drop(lc, service, &ended, LB_DROP_CANCELLED);
+	if (told)
+		rte_pktmbuf_free(ended.packet);
+	else
+		waiting_drop(lc, service, &ended, LB_DROP_CANCELLED);
 	return true;
 }
 

@@ -24,9 +24,9 @@ bool waiting_push(struct lcore *lc, uint16_t service, const struct waiting *w);
 /* End requests that have waited too long. */
 void waiting_expire(struct lcore *lc);
 /* End the flow's request with this tag, if it waits here. Each request looked at costs one of
- * <budget>. */
+ * <budget>. <told>: it was counted, and its client has been told. */
 bool waiting_cancel(struct lcore *lc, const struct flow *flow, uint16_t service, uint64_t handle,
-		    uint64_t tag, uint32_t *budget);
+		    uint64_t tag, bool told, uint32_t *budget);
 /* Move the service's requests to <*queue>, which then is the old queue, empty. */
 void waiting_move(struct lcore *lc, uint16_t service, struct queue *queue);
 /* The load balancer stops: end up to <budget> requests of each service whose clients can be told.

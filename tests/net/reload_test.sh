@@ -80,7 +80,10 @@ done
 config 26
 sed -i 's/^flows: .*/flows: 1000/' "$dir/lb.yaml"
 refused "flows changed from '65536' to '1000': needs a restart"
-cli config check | grep -q 'good, but cannot be applied' || fail "check: $(cli config check)"
+code=0
+cli config check >"$dir/said" || code=$?
+expect "exit status of a check of what needs a restart" "$code" -eq 3
+grep -q 'good, but cannot be applied now: flows' "$dir/said" || fail "check: $(cat "$dir/said")"
 cli config diff | grep -q 'flows.*65536.*1000.*restart' || fail "diff: $(cli config diff)"
 
 # A service that workers cannot serve is refused.

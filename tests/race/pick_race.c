@@ -32,17 +32,6 @@ struct picker {
 
 static struct picker picker[LCORES];
 
-/*
- * Replaces DPDK's function, which is in a library built without ThreadSanitizer, so its waiting
- * would not be seen. It is made of these two. See -Wl,--wrap in meson.build.
- */
-void __wrap_rte_rcu_qsbr_synchronize(struct rte_rcu_qsbr *qsbr, unsigned int thread);
-
-void __wrap_rte_rcu_qsbr_synchronize(struct rte_rcu_qsbr *qsbr, unsigned int thread)
-{
-	rte_rcu_qsbr_check(qsbr, rte_rcu_qsbr_start(qsbr), true);
-}
-
 static void pick(struct picker *p, unsigned int service, struct pick_state *state)
 {
 	const struct pick_table *table = __atomic_load_n(&p->lb->pick[service], __ATOMIC_ACQUIRE);
@@ -139,6 +128,7 @@ int main(void)
 	printf("%d changes against %lu and %lu picks, %lu wrong\n", CHANGES,
 	       (unsigned long)picker[0].picks, (unsigned long)picker[1].picks,
 	       (unsigned long)wrong);
+	lcores_end(lb);
 	for (unsigned int i = 0; i < PICK_POLICIES; i++)
 		workers_pick_table_destroy(lb->pick[i]);
 	workers_pool_destroy(lb->pool);

@@ -157,14 +157,3 @@ void seen_stop(struct walk *w)
 		pthread_join(loops[i], NULL);
 	}
 }
-
-/* --- waiting ------------------------------------------------------------------------------------
- *
- * DPDK's own is made of these two. See -Wl,--wrap in meson.build.
- */
-void __wrap_rte_rcu_qsbr_synchronize(struct rte_rcu_qsbr *qsbr, unsigned int thread);
-
-void __wrap_rte_rcu_qsbr_synchronize(struct rte_rcu_qsbr *qsbr, unsigned int thread)
-{
-	rte_rcu_qsbr_check(qsbr, rte_rcu_qsbr_start(qsbr), true);
-}

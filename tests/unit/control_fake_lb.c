@@ -660,7 +660,8 @@ const char *lb_trace_step_name(enum trace_step step)
 	return names[step];
 }
 
-int lb_trace_start(struct lb *lb, const struct trace_flow *flow, uint32_t *id)
+int lb_trace_start(struct lb *lb, const struct trace_flow *flow, uint32_t *id, char *error,
+		   size_t size)
 {
 	traced = *flow;
 	trace_left = TRACE_STEPS;

@@ -181,6 +181,14 @@ static const struct row value_rows[] = {
 	{GOOD "workers: {lease_ms: 100}\n", "workers.lease_ms: '100' is not a time in ms; use 300"},
 	{GOOD "workers: {timeout_ms: 5}\n",
 	 "workers.timeout_ms: '5' is not a time in ms; use 20 to 3600000"},
+	{GOOD "workers: {timeout_ms: 300, suspect_ms: 300}\n",
+	 "7: workers.suspect_ms: 300 ms: a worker is dead by then (timeout_ms: 300); use less, or "
+	 "0 "
+	 "for never"},
+	{GOOD "workers: {suspect_ms: 501}\n",
+	 "workers.suspect_ms: 501 ms: a worker is dead by then (timeout_ms: 500)"},
+	{GOOD "log: {access_one_in: 7}\n",
+	 "log.access_one_in: it is for log.access; give that, too"},
 	{GOOD "fabric: {ack_timeout: 32}\n",
 	 "fabric.ack_timeout: '32' is not a RoCE timeout exponent; use 1 to 31"},
 	{GOOD "fabric: {congestion_control: on}\n",
@@ -240,6 +248,19 @@ static const struct row value_rows[] = {
 	{SERVICE_WITH("min_workers: 1"), "services[0].min_workers: this service has all workers"},
 	{SERVICE_WITH("workers: assigned, spares: 1"),
 	 "services[0].spares: spares step in when there are fewer than min_workers"},
+	{SERVICE_WITH("placement: pack"),
+	 "5: services[0].placement: this service has all workers of its model; set workers: "
+	 "assigned, or leave placement out"},
+	{SERVICE_WITH("placement: spread"), "services[0].placement: this service has all workers"},
+	{SERVICE_WITH("workers: assigned, placement: pack"),
+	 "services[0].placement: it says which spares step in, and there are none; set spares and "
+	 "min_workers, too"},
+	{SERVICE_WITH("sticky_load_percent: 200"),
+	 "services[0].sticky_load_percent: it is for affinity: sticky, near and spread; set one of "
+	 "them, or leave it out"},
+	{SERVICE_WITH("replay: 1") "workers: {replay_mb: 0}\n",
+	 "services[0].replay: workers.replay_mb: 0 leaves no room to keep requests for it; raise "
+	 "that, or leave replay out"},
 	{SERVICE_WITH("affinity: none"),
 	 "services[0].affinity: 'none' is not an affinity; use flow, request or sticky"},
 	{SERVICE_WITH("sticky_load_percent: 100001"),

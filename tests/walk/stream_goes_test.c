@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* TCP services whose load balancer stops, whose service or worker goes, or whose configuration
  * changes. */
+#include "edge/edge.h"
 #include "lb.h"
 #include "membership/operator_settings.h"
 #include "packet/notice.h"
@@ -96,6 +97,37 @@ WALK(it_stops_after_the_replies_and_the_closes)
 	walk_tick(w);
 	walk_expect(lb_stop_over(w->lb));
 	walk_expect_no_drops(w);
+	walk_destroy(w);
+}
+
+/* As if it were lost on the way it would be found out about by the client's next segment only, and
+ * a client that waits for a reply sends none. */
+WALK(a_reset_that_finds_no_packet_memory_is_sent_when_there_is_some)
+{
+	struct walk *w = walk_create(&raw_small);
+	struct walk_worker *v = walk_worker(w, NULL);
+	uint8_t payload[PACKET_MAX];
+	struct tcp_header h;
+	struct raw r;
+
+	v->answers = false;
+	raw_open(&r, w, 3000);
+	raw_ask(&r, 5, 5);
+	walk_pass(w, 20);
+	while (raw_take(&r, &h, payload))
+		;
+	walk_take_memory(w);
+	edge_reset(w->lb->lcore[0], EDGE_ALL_SERVICES);
+	walk_turns(w, 5);
+	walk_expect(!raw_take(&r, &h, payload), "there is no memory for it");
+	walk_expect(walk_stats(w).drop[LB_DROP_NO_MBUF] >= 5);
+	walk_give_memory(w);
+	walk_turns(w, 2);
+	walk_need(raw_take(&r, &h, payload), "no reset");
+	walk_expect(h.flags & TCP_BIT_RST);
+	walk_expect(!raw_take(&r, &h, payload), "two resets");
+	walk_answer_all(v);
+	raw_expect_none_left(w, 1000);
 	walk_destroy(w);
 }
 

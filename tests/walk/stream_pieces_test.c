@@ -388,6 +388,8 @@ WALK(time_that_is_over_in_the_middle)
 		    "%s", c->got);
 	expect_end(c, LAST);
 	walk_expect(v->request[0].cancelled, "the worker is not told");
+	walk_expect_drops(w, {LB_DROP_DEADLINE, 1});
+	walk_expect_eq(w->lb->lcore[0]->service[0].stats.drops, 1);
 	/* It ends the request, which is no news for the client. */
 	walk_answer(v, 0,
 		    &(struct walk_reply){.status = RING_CANCELLED, .bytes = "", .n_bytes = 0});

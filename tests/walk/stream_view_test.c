@@ -128,7 +128,7 @@ static uint32_t trace_client(struct walk *w, uint16_t port, uint8_t protocol)
 	uint32_t id;
 
 	walk_need(lb_address_parse(PACKET_SOURCE4, &flow.client) == 0);
-	walk_need(lb_trace_start(w->lb, &flow, &id) == 0);
+	walk_need(lb_trace_start(w->lb, &flow, &id, w->error, sizeof(w->error)) == 0);
 	return id;
 }
 
