@@ -12,6 +12,8 @@
 #define STANDS_MS 1000u
 /* A tick that comes later than this, ms, says nothing: perhaps all threads stood still. */
 #define TICK_LATE_MS 500u
+/* ms after which it does not matter any more that one stood still. */
+#define FORGET_MS 3600000u
 /* So many calls, and things to free, may wait until commands are refused, and until nothing more is
  * replaced. One change may replace hundreds. */
 #define CALLS_MANY (MAILBOX_SIZE / 4)
@@ -45,14 +47,16 @@ static __attribute__((no_sanitize("thread"))) uint64_t polls_of(const struct lco
 	return lc->stats.polls;
 }
 
-static void look_at(struct lb *lb, unsigned int lcore, uint32_t now_ms, bool late)
+/* <skipped>: ms that do not count. */
+static void look_at(struct lb *lb, unsigned int lcore, uint32_t now_ms, uint32_t skipped)
 {
 	uint64_t polls = polls_of(lb->lcore[lcore]);
 	struct lcore_seen *t = &lb->seen[lcore];
 	uint32_t before = t->stands_ms;
 
+	t->since_ms += skipped;
 	/* One that never began is not looked at: tests have such. */
-	if (polls != t->polls || late ||
+	if (polls != t->polls ||
 	    !__atomic_load_n(&lb->lcore[lcore]->mailbox.open, __ATOMIC_RELAXED)) {
 		t->polls = polls;
 		t->since_ms = now_ms;
@@ -62,12 +66,16 @@ static void look_at(struct lb *lb, unsigned int lcore, uint32_t now_ms, bool lat
 		t->stands_ms = 0;
 	else
 		t->until_ms = now_ms | 1;
+	/* Long before the clock wraps. */
+	if (t->until_ms != 0 && now_ms - t->until_ms < UINT32_MAX / 2 &&
+	    now_ms - t->until_ms > FORGET_MS)
+		t->until_ms = 0;
 	if (before == 0 && t->stands_ms > 0)
 		LB_LOG(WARNING,
 		       "event=lcore_stands lcore=%u cpu=%u ms=%u it has not ended its turn: its "
 		       "clients and what is changed wait for it",
 		       lcore, lb->config.lcore_cpu[lcore], t->stands_ms);
-	else if (before > 0 && t->stands_ms == 0 && !late)
+	else if (before > 0 && t->stands_ms == 0)
 		LB_LOG(NOTICE, "event=lcore_goes_on lcore=%u cpu=%u after_ms=%u", lcore,
 		       lb->config.lcore_cpu[lcore], before);
 }
@@ -252,11 +260,10 @@ void lcores_end(struct lb *lb)
 
 void lcores_tick(struct lb *lb)
 {
-	uint32_t now_ms = lcores_now_ms(lb);
-	bool late = now_ms - lb->lcores_ms > TICK_LATE_MS;
+	uint32_t now_ms = lcores_now_ms(lb), gap = now_ms - lb->lcores_ms;
 
 	lb->lcores_ms = now_ms;
 	for (unsigned int i = 0; i < lb->n_lcores; i++)
-		look_at(lb, i, now_ms, late);
+		look_at(lb, i, now_ms, gap > TICK_LATE_MS ? gap : 0);
 	lb->unsettled = !free_passed(lb);
 }

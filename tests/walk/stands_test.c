@@ -98,9 +98,18 @@ WALK(it_is_seen_and_said_for_how_long)
 	walk_expect_eq(lcores_check(w->lb, error, sizeof(error)), 0);
 	walk_expect_eq(lcores_check_all(w->lb, error, sizeof(error)), (uint64_t)-EBUSY);
 	walk_expect(strncmp(error, "lcore 1 (CPU ", 13) == 0, "%s", error);
+	/* The control thread itself was late: that time says nothing. */
+	walk_jump(w, 5000);
+	walk_tick(w);
+	walk_expect(lb_lcore_stands_ms(w->lb, 1) > 1900 && lb_lcore_stands_ms(w->lb, 1) <= 2000);
 	go_on(w);
 	walk_expect_eq(lb_lcore_stands_ms(w->lb, 1), 0);
 	walk_expect_eq(lcores_check_all(w->lb, error, sizeof(error)), 0);
+	/* Times in ms that are as long ago as half of their numbers would seem to lie ahead. */
+	walk_expect(w->lb->seen[1].until_ms != 0);
+	walk_jump(w, 3700000);
+	walk_tick(w);
+	walk_expect_eq(w->lb->seen[1].until_ms, 0);
 	walk_destroy(w);
 }
 
