@@ -166,6 +166,7 @@ draw_gpu() {
     gpu_panel "$1" "a kernel in place" in_place peer_in_place_in_place
 }
 
+# Results of --quick have neither eager PyTorch nor aiohttp.
 draw_gpu_models() {
     begin "$1" 1040 2
     jq -r '. as $f | ["mlp", "superres", "squeezenet", "resnet50"][] | . as $m
@@ -184,9 +185,10 @@ draw_gpu_models() {
         set ylabel "p50 of one request, us"
         set title "from request to reply"'
     echo "plot '$work/models' using 2:xticlabel(1) linetype 1 title 'posted by the GPU'," \
-        "'' using 3 linetype 2 title 'CPU-mediated, CUDA graph'," \
-        "'' using 4 linetype 3 title 'eager PyTorch, same rings'," \
-        "'' using 5 linetype 4 title 'aiohttp, eager PyTorch'"
+        "'' using 3 linetype 2 title 'CPU-mediated, CUDA graph'" \
+        "$(jq -r --arg file "$work/models" '.metrics
+            | (if has("plain_mlp_p50_us") then ", \"\($file)\" using 4 linetype 3 title \"eager PyTorch, same rings\"" else "" end)
+            + (if has("http_mlp_p50_us") then ", \"\($file)\" using 5 linetype 4 title \"aiohttp, eager PyTorch\"" else "" end)' "$1")"
     echo 'unset logscale y
         set yrange [0:80]
         set ylabel "us beside the graph itself"
