@@ -4,6 +4,7 @@
 #include <rte_log.h>
 
 #include "lb.h"
+#include "lcore/lcores.h"
 #include "runtime/log_sink.h"
 
 #define STATUS_MS 1000u /* between changes of the status line, at least */
@@ -69,7 +70,8 @@ void supervisor_tick(struct supervisor *s, struct lb *lb, uint64_t now_ms)
 
 	if (s->notify.fd < 0 || now_ms < s->next_ms)
 		return;
-	if (s->notify.watchdog_us > 0)
+	/* Where no lcore goes on, nobody is served, and a restart takes nothing away. */
+	if (s->notify.watchdog_us > 0 && !lb_all_stand(lb))
 		notify_send(&s->notify, "WATCHDOG=1");
 	if (!s->stopping)
 		supervisor_send_status(s, lb);

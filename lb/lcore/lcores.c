@@ -10,6 +10,8 @@
 
 /* ms without the end of a turn: even an idle lcore ends some twenty a second. */
 #define STANDS_MS 1000u
+/* ms after which what it has not received counts for nobody: an idle one ends a turn each 50 ms. */
+#define STOOD_MS 150u
 /* A tick that comes later than this, ms, says nothing: perhaps all threads stood still. */
 #define TICK_LATE_MS 500u
 /* ms after which it does not matter any more that one stood still. */
@@ -41,6 +43,14 @@ uint32_t lb_lcore_stands_ms(const struct lb *lb, unsigned int lcore)
 	return lb->seen[lcore].stands_ms;
 }
 
+bool lb_all_stand(const struct lb *lb)
+{
+	for (unsigned int i = 0; i < lb->n_lcores; i++)
+		if (lb->seen[i].stands_ms == 0)
+			return false;
+	return true;
+}
+
 /* The lcore writes this word while it is read here, by design. */
 static __attribute__((no_sanitize("thread"))) uint64_t polls_of(const struct lcore *lc)
 {
@@ -62,10 +72,10 @@ static void look_at(struct lb *lb, unsigned int lcore, uint32_t now_ms, uint32_t
 		t->since_ms = now_ms;
 	}
 	t->stands_ms = now_ms - t->since_ms;
+	if (t->stands_ms >= STOOD_MS)
+		t->until_ms = now_ms | 1;
 	if (t->stands_ms < STANDS_MS)
 		t->stands_ms = 0;
-	else
-		t->until_ms = now_ms | 1;
 	/* Long before the clock wraps. */
 	if (t->until_ms != 0 && now_ms - t->until_ms < UINT32_MAX / 2 &&
 	    now_ms - t->until_ms > FORGET_MS)

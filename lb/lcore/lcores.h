@@ -23,7 +23,7 @@ struct lb;
 struct lcore_seen {
 	uint64_t polls;     /* at the last look */
 	uint32_t since_ms;  /* when that number was first seen */
-	uint32_t until_ms;  /* when it was last seen standing still, as of lb_now_ms(); 0: never */
+	uint32_t until_ms;  /* when it had last stood for a while, as of lb_now_ms(); 0: never */
 	uint32_t stands_ms; /* for how long it has not ended a turn; 0: it goes on */
 	bool late; /* it did not answer in time: it is not waited for again before it does */
 };
@@ -36,6 +36,9 @@ void lcores_tick(struct lb *lb);
 /* For how long the lcore has stood still, ms; 0: it goes on, or has stood for less than a second.
  */
 uint32_t lb_lcore_stands_ms(const struct lb *lb, unsigned int lcore);
+
+/* True when none of them goes on. */
+bool lb_all_stand(const struct lb *lb);
 
 /* -EBUSY, with a sentence that names the lcore for which too many changes wait. */
 int lcores_refuse(const struct lb *lb, char *error, size_t size);

@@ -728,6 +728,15 @@ static const char *no_link_reason(int error)
 	}
 }
 
+/* True while there was no room for the call that lets go of a link. */
+static bool has_unasked(const struct lb *lb)
+{
+	for (const struct link *link = lb->detached; link != NULL; link = link->next_to_free)
+		if (!link->asked)
+			return true;
+	return false;
+}
+
 int lb_registration_check(const struct lb *lb, const struct lb_registration *r, char *error,
 			  size_t error_size)
 {
@@ -745,6 +754,10 @@ int lb_registration_check(const struct lb *lb, const struct lb_registration *r, 
 	/* A worker serves all lcores, or is not active. */
 	if (lcores_check_all(lb, error, error_size) < 0)
 		return -EBUSY;
+	/* Calls are made in their order: that which lets go of a link comes before that of the link
+	 * with its number. */
+	if (has_unasked(lb))
+		return lcores_refuse(lb, error, error_size);
 	ret = check_worker(lb, r, error, error_size);
 	if (ret == 0)
 		ret = check_links(lb, r, error, error_size);

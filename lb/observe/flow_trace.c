@@ -368,10 +368,13 @@ static void trace_attach(void *lcore, void *trace)
 	lc->trace = trace;
 }
 
+/* Where a call has no room, the trace stays, and trace_tick() comes again. */
 static void trace_end(struct lb *lb)
 {
+	for (unsigned int i = 0; i < lb->n_lcores; i++)
+		if (mailbox_waiting(&lb->lcore[i]->mailbox) >= MAILBOX_SIZE)
+			return;
 	for (unsigned int i = 0; lb->tracing && i < lb->n_lcores; i++) {
-		/* There is room, as few traces are begun while an lcore stands still. */
 		lcores_tell(lb, i, trace_attach, NULL, 0);
 		lcores_free_later(lb, free, lb->trace[i]);
 		lb->trace[i] = NULL;

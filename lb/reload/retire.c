@@ -131,6 +131,7 @@ static void end_some_flows(struct lb *lb, struct retire *retire)
 	const struct lcore *lc = lb->lcore[retire->lcore];
 	struct flow_info rows[ROWS];
 	struct flows_to_end ending = {0};
+	uint32_t from = retire->cursor, posted = mailbox_last(&lc->mailbox);
 	unsigned int n = conntrack_dump(lc->ct, &retire->cursor, rows, ROWS);
 
 	for (unsigned int i = 0; i < n; i++)
@@ -138,8 +139,11 @@ static void end_some_flows(struct lb *lb, struct retire *retire)
 		if (rows[i].service < LB_SERVICES_MAX && retire->done[rows[i].service] &&
 		    is_leaving(lb, rows[i].service))
 			ending.flow[ending.n++] = rows[i].handle;
-	if (ending.n > 0)
-		lcores_tell(lb, retire->lcore, end_flows, &ending, sizeof(ending));
+	if (ending.n > 0 && !lcores_tell(lb, retire->lcore, end_flows, &ending, sizeof(ending)) &&
+	    mailbox_last(&lc->mailbox) == posted) {
+		retire->cursor = from; /* no memory */
+		return;
+	}
 	if (retire->cursor != CONNTRACK_DUMP_END)
 		return;
 	retire->cursor = 0;
@@ -201,9 +205,12 @@ void retire_tick(struct lb *lb)
 		retire->walking = true;
 		retire->lcore = retire->cursor = 0;
 	}
-	do
+	do {
+		/* It has calls to make: flows that it is not told to end would be passed over. */
+		if (mailbox_waiting(&lb->lcore[retire->lcore]->mailbox) > 0)
+			return;
 		end_some_flows(lb, retire);
-	while (retire->walking && lb_tsc(lb) < end);
+	} while (retire->walking && lb_tsc(lb) < end);
 	if (!retire->walking)
 		free_numbers(lb, retire);
 }

@@ -94,6 +94,7 @@ WALK(it_is_seen_and_said_for_how_long)
 	lb_lcore_stats_read(w->lb, 1, &stats);
 	walk_expect(stats.stands_ms > 1900 && stats.stands_ms <= 2000, "%lu", stats.stands_ms);
 	walk_expect_eq(lb_lcore_stands_ms(w->lb, 0), 0);
+	walk_expect(!lb_all_stand(w->lb));
 	walk_expect_eq(lcores_any(w->lb), 0);
 	walk_expect_eq(lcores_check(w->lb, error, sizeof(error)), 0);
 	walk_expect_eq(lcores_check_all(w->lb, error, sizeof(error)), (uint64_t)-EBUSY);
@@ -110,6 +111,23 @@ WALK(it_is_seen_and_said_for_how_long)
 	walk_jump(w, 3700000);
 	walk_tick(w);
 	walk_expect_eq(w->lb->seen[1].until_ms, 0);
+	walk_destroy(w);
+}
+
+WALK(where_all_stand_no_watchdog_is_fed)
+{
+	struct walk *w = walk_create(&two);
+
+	stand(w);
+	mailbox_open(&w->lb->lcore[0]->mailbox);
+	for (uint32_t i = 0; i < 120; i++) {
+		walk_jump(w, 10);
+		walk_tick(w);
+	}
+	walk_expect(lb_all_stand(w->lb));
+	mailbox_close(&w->lb->lcore[0]->mailbox);
+	go_on(w);
+	walk_expect(!lb_all_stand(w->lb));
 	walk_destroy(w);
 }
 
@@ -354,6 +372,74 @@ WALK(a_trace_begins_and_ends_without_it)
 	go_on(w);
 	walk_expect(w->lb->lcore[1]->trace == NULL);
 	walk_expect_eq(w->lb->n_to_free, 0);
+	walk_destroy(w);
+}
+
+static void no_call(void *lcore, void *argument)
+{
+}
+
+/* So many calls wait for it that there is no room for another. */
+static void fill(struct walk *w)
+{
+	while (lcores_post(w->lb, 1, no_call, NULL, 0))
+		;
+}
+
+WALK(a_trace_stays_where_its_end_has_no_room)
+{
+	struct trace_flow flow = {.client_port = 1000};
+	struct walk *w = walk_create(&two);
+	uint32_t id;
+
+	stand(w);
+	walk_need(lb_trace_start(w->lb, &flow, &id, w->error, sizeof(w->error)) == 0);
+	fill(w);
+	lb_trace_stop(w->lb, id);
+	walk_expect(w->lb->tracing);
+	walk_expect_eq(w->lb->n_to_free, 0);
+	go_on(w);
+	walk_expect(w->lb->lcore[1]->trace == w->lb->trace[1]);
+	pass(w, LB_TRACE_IDLE_MS + 20);
+	walk_expect(!w->lb->tracing);
+	walk_expect(w->lb->lcore[1]->trace == NULL);
+	walk_destroy(w);
+}
+
+WALK(a_link_that_it_could_not_be_told_to_let_go_of_is_let_go_of_first)
+{
+	struct walk *w = walk_create(&two);
+	struct walk_worker *v = walk_worker(w, NULL);
+
+	stand(w);
+	fill(w);
+	lb_worker_remove(w->lb, walk_worker_of(v), "gone");
+	mailbox_close(&w->lb->lcore[1]->mailbox);
+	walk_expect(walk_worker_register(w, NULL) == NULL);
+	walk_expect(strncmp(w->error, "lcore ", 6) == 0, "%s", w->error);
+	go_on(w);
+	walk_pass(w, 2000);
+	walk_forget(w, 0);
+	walk_worker(w, NULL);
+	expect_served(w, 8000);
+	walk_destroy(w);
+}
+
+/* Also where silence is death before an lcore is said to stand still. */
+WALK(nor_is_what_it_has_not_heard_for_less_than_a_second)
+{
+	struct walk *w = walk_create(
+		&(struct walk_params){.services = ECHO,
+				      .lcores = 2,
+				      .more = "workers: {timeout_ms: 20, suspect_ms: 0}\n"});
+	struct walk_worker *v = walk_worker(w, &(struct walk_worker_params){.heartbeat_ms = 10});
+
+	walk_pass(w, 100);
+	stand(w);
+	pass(w, 900);
+	walk_need(walk_worker_of(v) != NULL);
+	walk_expect_eq(walk_worker_of(v)->state, WORKER_ACTIVE);
+	go_on(w);
 	walk_destroy(w);
 }
 
