@@ -27,8 +27,8 @@ struct lcores_free {
 	struct lcores_free *next;
 	void (*destroy)(void *what);
 	void *what;
-	uint64_t token;               /* QSBR's: each lcore is to begin a turn since */
-	uint32_t call[LB_LCORES_MAX]; /* and to have made this call */
+	uint32_t call[LB_LCORES_MAX]; /* each lcore is to have made this call */
+	uint64_t token;               /* QSBR's: and to end its turn since; 0: not yet */
 };
 
 static uint32_t lcores_now_ms(const struct lb *lb)
@@ -182,12 +182,36 @@ bool lcores_ask(struct lb *lb, unsigned int lcore, mailbox_call call, void *argu
 
 /* --- freeing --------------------------------------------------------------------------------- */
 
-static bool have_passed(const struct lb *lb, const struct lcores_free *f)
+static bool are_made(const struct lb *lb, const struct lcores_free *f)
 {
 	for (unsigned int i = 0; i < lb->n_lcores && lb->lcore[i] != NULL; i++)
 		if (!mailbox_made(&lb->lcore[i]->mailbox, f->call[i]))
 			return false;
-	return rte_rcu_qsbr_check(lb->qsbr, f->token, false) == 1;
+	return true;
+}
+
+/*
+ * An lcore makes calls in the middle of a turn, and to the end of it may have what it had at its
+ * begin: the turn is looked for only when the calls are made.
+ */
+static void ask_for_turns(struct lb *lb)
+{
+	uint64_t token = 0;
+
+	for (struct lcores_free *f = lb->to_free; f != NULL; f = f->next) {
+		if (f->token != 0)
+			continue;
+		if (!are_made(lb, f))
+			return;
+		if (token == 0)
+			token = rte_rcu_qsbr_start(lb->qsbr);
+		f->token = token;
+	}
+}
+
+static bool have_passed(const struct lb *lb, const struct lcores_free *f)
+{
+	return f->token != 0 && rte_rcu_qsbr_check(lb->qsbr, f->token, false) == 1;
 }
 
 static void free_first(struct lb *lb)
@@ -204,6 +228,7 @@ static void free_first(struct lb *lb)
 
 static bool free_passed(struct lb *lb)
 {
+	ask_for_turns(lb);
 	while (lb->to_free != NULL && have_passed(lb, lb->to_free))
 		free_first(lb);
 	return lb->to_free == NULL;
@@ -222,7 +247,6 @@ void lcores_free_later(struct lb *lb, void (*destroy)(void *what), void *what)
 	}
 	f->destroy = destroy;
 	f->what = what;
-	f->token = rte_rcu_qsbr_start(lb->qsbr);
 	for (unsigned int i = 0; i < lb->n_lcores && lb->lcore[i] != NULL; i++)
 		f->call[i] = mailbox_last(&lb->lcore[i]->mailbox);
 	if (lb->to_free_end != NULL)
@@ -231,6 +255,7 @@ void lcores_free_later(struct lb *lb, void (*destroy)(void *what), void *what)
 		lb->to_free = f;
 	lb->to_free_end = f;
 	lb->n_to_free++;
+	ask_for_turns(lb);
 }
 
 static void free_nothing(void *what)

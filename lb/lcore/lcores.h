@@ -69,8 +69,8 @@ bool lcores_ask(struct lb *lb, unsigned int lcore, mailbox_call call, void *argu
 bool lcores_pass(struct lb *lb);
 
 /*
- * Free <what> by <destroy> when each lcore has ended the turn that it is in now, and has made the
- * calls that were posted before. The lcores got something else in its place before.
+ * Free <what> by <destroy> when each lcore has made the calls that were posted before, and then has
+ * ended the turn that it is in. The lcores got something else in its place before.
  */
 void lcores_free_later(struct lb *lb, void (*destroy)(void *what), void *what);
 /* Wait for a moment until all is freed that can be. True when nothing waits any more. */

@@ -353,6 +353,27 @@ WALK(it_takes_a_configuration_over_when_it_goes_on)
 	walk_destroy(w);
 }
 
+/* Connections look at the configuration of their turn until its end: edge_begin_turn(). */
+WALK(what_it_had_when_a_turn_began_is_kept_until_the_turn_ends)
+{
+	struct walk *w = walk_create(&two);
+
+	stand(w);
+	walk_need(reload(w, ECHO MORE) == 0, "%s", w->error);
+	/* It ends its turn, and makes the call in the middle of the next one. */
+	rte_rcu_qsbr_quiescent(w->lb->qsbr, 1);
+	mailbox_run(&w->lb->lcore[1]->mailbox);
+	walk_tick(w);
+	walk_expect_eq(w->lb->n_changes, 1);
+	walk_expect(w->lb->n_to_free > 0, "it may look at the old services");
+	rte_rcu_qsbr_quiescent(w->lb->qsbr, 1);
+	walk_tick(w);
+	walk_expect_eq(w->lb->n_changes, 0);
+	walk_expect_eq(w->lb->n_to_free, 0);
+	go_on(w);
+	walk_destroy(w);
+}
+
 WALK(a_trace_begins_and_ends_without_it)
 {
 	struct walk *w = walk_create(&two);
