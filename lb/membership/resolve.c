@@ -341,6 +341,7 @@ static void resolve_check_cables(struct lb *lb, uint32_t now_ms)
 
 void resolve_tick(struct lb *lb, uint32_t now_ms)
 {
+	unsigned int asker = lcores_any(lb);
 	struct rte_mbuf *m;
 
 	resolve_check_cables(lb, now_ms);
@@ -355,8 +356,11 @@ void resolve_tick(struct lb *lb, uint32_t now_ms)
 		if (!n->used || (n->resolved && !n->doubtful) ||
 		    (n->asked_ms != 0 && now_ms - n->asked_ms < n->again_ms))
 			continue;
+		/* Questions that nobody sends would only take the place of other calls. */
+		if (lb_lcore_stands_ms(lb, asker) > 0)
+			continue;
 		n->again_ms = RTE_MIN(RTE_MAX(2 * n->again_ms, ASK_FIRST_MS), ASK_AGAIN_MS);
 		n->asked_ms = now_ms | 1;
-		lcores_post(lb, lcores_any(lb), resolve_ask, n, sizeof(*n));
+		lcores_post(lb, asker, resolve_ask, n, sizeof(*n));
 	}
 }

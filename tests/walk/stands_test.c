@@ -374,6 +374,27 @@ WALK(what_it_had_when_a_turn_began_is_kept_until_the_turn_ends)
 	walk_destroy(w);
 }
 
+WALK(addresses_are_not_asked_for_while_no_lcore_can_ask)
+{
+	struct walk *w = walk_create(&(struct walk_params){.services = ECHO});
+	struct walk_worker *v = walk_worker(w, NULL);
+	struct mailbox *mailbox = &w->lb->lcore[0]->mailbox;
+
+	mailbox_open(mailbox); /* the only lcore stands still */
+	w->lb->neighbour[walk_worker_of(v)->number].doubtful = true;
+	for (unsigned int i = 0; i < 1000; i++) {
+		walk_jump(w, 10);
+		walk_tick(w);
+	}
+	walk_need(walk_worker_of(v) != NULL);
+	walk_expect(mailbox_waiting(mailbox) < 8, "%u wait", mailbox_waiting(mailbox));
+	mailbox_close(mailbox);
+	walk_settle(w);
+	walk_pass(w, 600);
+	walk_expect(!w->lb->neighbour[walk_worker_of(v)->number].doubtful);
+	walk_destroy(w);
+}
+
 WALK(a_trace_begins_and_ends_without_it)
 {
 	struct walk *w = walk_create(&two);
