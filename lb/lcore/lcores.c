@@ -171,7 +171,7 @@ bool lcores_ask(struct lb *lb, unsigned int lcore, mailbox_call call, void *argu
 {
 	bool made;
 
-	/* Nobody waits for the answer, so the question is none. */
+	/* The caller would not wait for the answer. */
 	if (!is_prompt(lb, lcore))
 		return false;
 	made = mailbox_ask(&lb->lcore[lcore]->mailbox, call, lb->lcore[lcore], argument, bytes,

@@ -5,6 +5,7 @@
 # told which core it is, the other core's clients are served, and what is changed is in force there. When the core
 # goes on it takes over what was changed.
 . "$(dirname "$0")/story.sh"
+. "$here/hold_core.sh"
 
 [ -n "$(cpu 2)" ] || skip "needs two CPUs"
 topology_up "story$$" 3
@@ -22,14 +23,10 @@ configure() {
 configure "${echo}256}"
 start_lb
 start_agents 2 echo
-thread=$(grep -lE '^(rte|dpdk)-worker-?2$' /proc/"$pid_lb"/task/*/comm | cut -d/ -f5)
-[ -n "$thread" ] || fail "which thread is the second core? $(cat /proc/"$pid_lb"/task/*/comm)"
 start capture lb "$build/control/doorbell" --socket "$dir/control.sock" capture --port clients --file "$dir/one.pcapng"
 wait_for "the capture to begin" grep -q capture_started "$dir/lb.log"
 
-start held lb python3 "$here/hold_thread.py" "$thread"
-wait_for "the second core to stand still" grep -qE 'held|ptrace' "$dir/held.log"
-! grep -q ptrace "$dir/held.log" || skip "$(cat "$dir/held.log"): no thread can be halted here"
+hold_second_core
 
 # soon COMMAND...: it ends within 5 s, its output is in $said and its status in $code
 soon() {
@@ -82,11 +79,7 @@ tell_lb capture --port clients --count 1 --seconds 1 --file "$dir/two.pcapng"
 expect "status of a second capture ($said)" "$code" -eq 0
 
 # The load balancer waits for a core that stands still at its end, too, and not for ever.
-start held lb python3 "$here/hold_thread.py" "$thread"
-held_twice() {
-    [ "$(grep -c held "$dir/held.log")" -eq 2 ]
-}
-wait_for "the second core to stand still again" held_twice
+hold_second_core
 wait_for "the core that stands still to be seen" stands
 kill "$pid_lb"
 expect_log lb "stopped: an lcore stands still"

@@ -6,6 +6,7 @@
 # behind it, its queue pair's window. The first core's clients go on being served meanwhile; when the second core
 # goes on, its clients get their replies, or a notice for what waited in its queue for too long.
 . "$(dirname "$0")/story.sh"
+. "$here/hold_core.sh"
 
 [ -n "$(cpu 2)" ] || skip "needs two CPUs"
 topology_up "story$$" 1
@@ -30,12 +31,7 @@ replies_above() {
 load_start run echo --to "$vip:8500" --sockets 64 --duration-s 3600 --window 15 --min-size 1400
 wait_for "replies by the first core" replies_above 0 2000
 wait_for "replies by the second core" replies_above 1 2000
-# The EAL numbers its workers from 1, as the cores are.
-thread=$(grep -lE '^(rte|dpdk)-worker-?2$' /proc/"$pid_lb"/task/*/comm | cut -d/ -f5)
-[ -n "$thread" ] || fail "which thread is the second core? $(cat /proc/"$pid_lb"/task/*/comm)"
-start held lb python3 "$here/hold_thread.py" "$thread"
-wait_for "the second core to stand still" grep -qE 'held|ptrace' "$dir/held.log"
-! grep -q ptrace "$dir/held.log" || skip "$(cat "$dir/held.log"): no thread can be halted here"
+hold_second_core
 watch_delays
 begin=$(date +%s%N)
 before=$(replies_of 0) stands=$(replies_of 1)

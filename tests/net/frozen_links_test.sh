@@ -5,6 +5,7 @@
 # The workers keep their registrations and serve the other core's clients; when the core goes on, they register again,
 # and it serves, too.
 . "$(dirname "$0")/story.sh"
+. "$here/hold_core.sh"
 
 [ -n "$(cpu 2)" ] || skip "needs two CPUs"
 topology_up "story$$" 2
@@ -22,11 +23,7 @@ replies_above() {
 }
 wait_for "replies by both cores" replies_above 0 500
 wait_for "replies by both cores" replies_above 1 500
-thread=$(grep -lE '^(rte|dpdk)-worker-?2$' /proc/"$pid_lb"/task/*/comm | cut -d/ -f5)
-[ -n "$thread" ] || fail "which thread is the second core? $(cat /proc/"$pid_lb"/task/*/comm)"
-start held lb python3 "$here/hold_thread.py" "$thread"
-wait_for "the second core to stand still" grep -qE 'held|ptrace' "$dir/held.log"
-! grep -q ptrace "$dir/held.log" || skip "$(cat "$dir/held.log"): no thread can be halted here"
+hold_second_core
 for i in 1 2; do
     expect_log "w$i" "links=1 of=2 have failed"
 done

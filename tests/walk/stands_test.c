@@ -2,7 +2,7 @@
 /*
  * The second of two lcores stands still in the middle of a turn: the control thread goes on, what
  * it changes is in force for the first lcore, and the second one takes it over when it goes on.
- * What it may still look at is freed then, and not before.
+ * Memory that it may still look at is freed then, and not before.
  */
 #include <errno.h>
 #include <sys/socket.h>
